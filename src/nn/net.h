@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,13 @@ struct Init {
   float b = 0;  // the upper bound; the standard deviation
 };
 
+// Where an init is left out, PyTorch's own is taken: uniform in +-1/sqrt(fan in), for weights and biases.
+struct LinearOptions {
+  bool bias = true;
+  std::optional<Init> weight_init;
+  std::optional<Init> bias_init;
+};
+
 struct ConvOptions {
   std::int64_t kernel = 3;
   std::int64_t stride = 1;
@@ -27,6 +35,7 @@ struct ConvOptions {
   std::int64_t dilation = 1;
   std::int64_t groups = 1;
   bool bias = true;
+  bool kaiming_normal = false;  // the weight: normal with deviation sqrt(2 / fan out), as torchvision's nets have it
 };
 
 class Net {
@@ -38,14 +47,16 @@ class Net {
 
   Value parameter(const std::string& name, const Shape& shape, Init init, FileLayout layout = FileLayout::plain);
   Value statistic(const std::string& name, const Spec& spec, Init init);
-  Value counter(const std::string& name, std::int64_t start);  // a scalar i32 state
+  // A scalar i32 state, one more after each training step that was finite.
+  Value counter(const std::string& name, std::int64_t start = 0);
 
   // Layers. `name` is the prefix of the parameters' names: "conv1" declares conv1.weight and conv1.bias.
-  Value linear(Value x, const std::string& name, std::int64_t outputs, bool bias = true);
+  Value linear(Value x, const std::string& name, std::int64_t outputs, const LinearOptions& options = {});
   Value conv2d(Value x, const std::string& name, std::int64_t outputs, const ConvOptions& options);
   Value batch_norm(Value x, const std::string& name, double momentum = 0.1, double eps = 1e-5);
   Value layer_norm(Value x, const std::string& name, double eps = 1e-5);
   Value embedding(Value indices, const std::string& name, std::int64_t rows, std::int64_t width);
+  // The net's dropouts share the counters random.seed and random.step.
   Value dropout(Value x, double p);
 
   // What the training step must still do: new values of statistics, written only if the step is finite.
@@ -53,14 +64,19 @@ class Net {
   [[nodiscard]] const std::vector<Init>& inits() const { return inits_; }  // one for each state of the graph so far
 
  private:
+  int declare(StateVar state, Init init);
+
   GraphBuilder& builder_;
   bool training_;
   std::vector<StateWrite> statistic_writes_;
   std::vector<Init> inits_;
   std::int64_t dropouts_ = 0;
+  Value random_seed_;  // none until the first dropout
+  Value random_step_;
 };
 
-// The values that `init` gives for a state of that name.
+// The values that `init` gives for a state of that name, in memory order. Element i is word i % 4 of Philox block
+// (i / 4, hash of the name) under the seed, so values depend on nothing but seed, name and position.
 [[nodiscard]] std::vector<float> initial_values(const Init& init, const StateVar& state, std::uint64_t seed);
 
 }  // namespace stoker::nn

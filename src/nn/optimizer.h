@@ -26,7 +26,7 @@ struct Schedule {
   enum class Kind : std::uint8_t { constant, step, cosine };
   Kind kind = Kind::constant;
   double rate = 0.01;             // the peak
-  std::int64_t warmup_steps = 0;  // linear from 0, before the schedule proper
+  std::int64_t warmup_steps = 0;  // step i takes rate * (i + 1) / warmup_steps; then the schedule proper starts
   std::int64_t total_steps = 0;   // cosine: where it reaches `final_rate`
   std::int64_t step_size = 0;     // step: multiply by `gamma` every so many steps
   double gamma = 0.1;
@@ -35,6 +35,8 @@ struct Schedule {
 
 [[nodiscard]] Optimizer::Kind parse_optimizer(std::string_view name);  // an Error lists the names
 [[nodiscard]] Schedule::Kind parse_schedule(std::string_view name);
+[[nodiscard]] std::string_view to_string(Optimizer::Kind kind);
+[[nodiscard]] std::string_view to_string(Schedule::Kind kind);
 
 // The rate of step `step` (0-based scalar i32 value).
 [[nodiscard]] Value learning_rate(GraphBuilder& b, const Schedule& schedule, Value step);
