@@ -33,7 +33,6 @@ class EpilogueFuser {
         users_(users_of(graph)),
         groups_(graph.nodes.size()),
         needed_(graph.nodes.size()) {
-    for (std::size_t i = 0; i < groups_.size(); ++i) groups_[i] = static_cast<int>(i);
     for (const NamedValue& output : graph.outputs) needed_[static_cast<std::size_t>(output.value.node)] = true;
     for (const StateWrite& write : graph.writes) needed_[static_cast<std::size_t>(write.value.node)] = true;
   }
