@@ -147,7 +147,7 @@ void plan_phase(Convolution& conv, ConvPhase& phase, Scratch& scratch) {
   phase.chunk0 = conv.chunks;
   conv.chunks += ceil_div(plan.m, plan.chunk_rows());
   plan.buffers = {
-      .a = plan.m_step * padded_stride(plan.k_block),
+      .a = plan.m_step * padded_stride(plan.k_block) + PatchMatrix::kSlack,
       .spare = conv.image.stands() || phase.patches.is_strided() ? 0 : phase.patches.window_floats(plan.m_step),
       .tiles = conv.image.needs_tiles() || !conv.epilogue.is_plain()};
   plan.before = [&conv, &phase](ThreadPool& pool) { pack_weights(conv, phase, pool); };

@@ -59,6 +59,8 @@ class PatchMatrix {
     const float* data = nullptr;
     std::int64_t first = 0, last = 0;  // image rows, counted over all images
   };
+  // gather() may write this many floats beyond the end of its block.
+  static constexpr std::int64_t kSlack = 16;
   [[nodiscard]] Window window(const GemmOperand& image, std::int64_t row, std::int64_t count, float* buffer) const;
   void compute_window(const GemmOperand& image, const Window& window, float* buffer, std::byte* tiles) const;
   [[nodiscard]] std::int64_t window_floats(std::int64_t count) const;
@@ -87,13 +89,24 @@ class PatchMatrix {
     std::int64_t image = 0, h = 0;
   };
   [[nodiscard]] Place place(std::int64_t grid_row) const;
-  // One pixel's part of a block. `image_row` is row 0 of its image in `data`; tap (0, 0) sees pixel (h, w).
+  // The parts of a block's row that lie together in the image: `from` is relative to the pixel that tap (0, 0) sees.
+  struct Piece {
+    std::int64_t from = 0, to = 0, count = 0;
+  };
+  static constexpr int kMaxPieces = 32;
+  // Fills `pieces` and returns their number, 0 if there are too many.
+  int find_pieces(const Block& block, Piece* pieces) const;
+  [[nodiscard]] bool is_inside(std::int64_t h, std::int64_t w) const {
+    return h + min_h_ >= 0 && h + max_h_ < h_ && w + min_w_ >= 0 && w + max_w_ < w_;
+  }
+  // One pixel's part of a block, at the image's edge. `image_row` is row 0 of its image in `data`; tap (0, 0) sees
+  // pixel (h, w).
   void gather_pixel(const float* data, std::int64_t image_row, std::int64_t h, std::int64_t w, const Block& block,
                     float* dst) const;
 
   Grid grid_;
   std::int64_t h_ = 0, w_ = 0, channels_ = 0, group_channels_ = 0, columns_ = 0;
-  std::int64_t min_h_ = 0, max_h_ = 0;  // of the taps
+  std::int64_t min_h_ = 0, max_h_ = 0, min_w_ = 0, max_w_ = 0;  // of the taps
   std::vector<Run> runs_;
   bool strided_ = false;
 };

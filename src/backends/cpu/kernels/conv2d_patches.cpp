@@ -8,12 +8,15 @@
 namespace stoker::cpu {
 namespace {
 
-void copy_floats(const float* from, std::int64_t count, float* to) {
-  if (count >= 32) {
+// Copies by whole vectors, which may write up to 15 floats too many; `end` is where reading must stop.
+void copy_floats(const float* from, std::int64_t count, const float* end, float* to) {
+  constexpr std::int64_t kAtOnce = 16;
+  constexpr std::int64_t kLong = 96;
+  if (count > kLong || from + round_up(count, kAtOnce) > end) {
     std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(float));
-  } else {
-    for (std::int64_t i = 0; i < count; ++i) to[i] = from[i];
+    return;
   }
+  for (std::int64_t i = 0; i < count; i += kAtOnce) std::memcpy(to + i, from + i, kAtOnce * sizeof(float));
 }
 
 }  // namespace
@@ -47,6 +50,8 @@ PatchMatrix::PatchMatrix(const Grid& grid, std::int64_t h, std::int64_t w, std::
   for (const Tap& tap : taps) {
     min_h_ = columns_ == 0 ? tap.h : std::min(min_h_, tap.h);
     max_h_ = columns_ == 0 ? tap.h : std::max(max_h_, tap.h);
+    min_w_ = columns_ == 0 ? tap.w : std::min(min_w_, tap.w);
+    max_w_ = columns_ == 0 ? tap.w : std::max(max_w_, tap.w);
     if (groups == 1 && !runs_.empty() && runs_.back().h == tap.h && runs_.back().w + runs_.back().taps == tap.w) {
       ++runs_.back().taps;
     } else {
@@ -72,7 +77,7 @@ PatchMatrix::Place PatchMatrix::place(std::int64_t grid_row) const {
 
 PatchMatrix::Window PatchMatrix::window(const GemmOperand& image, std::int64_t row, std::int64_t count,
                                         float* buffer) const {
-  if (image.stands()) return {.data = image.data()};
+  if (image.stands()) return {.data = image.data(), .last = grid_.n * h_ - 1};
   const Place top = place(row / grid_.w);
   const Place bottom = place((row + count - 1) / grid_.w);
   return {.data = buffer,
@@ -118,17 +123,44 @@ void PatchMatrix::gather_pixel(const float* data, std::int64_t image_row, std::i
       continue;
     }
     std::fill(to, to + (low - begin), 0.0F);
-    copy_floats(data + (image_row + ih) * w_ * channels_ + offset + low, high - low, to + (low - begin));
+    const float* from = data + (image_row + ih) * w_ * channels_ + offset;
+    std::copy(from + low, from + high, to + (low - begin));
     std::fill(to + (high - begin), to + (end - begin), 0.0F);
   }
+}
+
+int PatchMatrix::find_pieces(const Block& block, Piece* pieces) const {
+  int count = 0;
+  for (const Run& run : runs_) {
+    const std::int64_t begin = std::max(block.column, run.column);
+    const std::int64_t end = std::min(block.column + block.columns, run.column + run.taps * group_channels_);
+    if (begin >= end) continue;
+    if (count == kMaxPieces) return 0;
+    pieces[count++] = {.from = (run.h * w_ + run.w) * channels_ + block.group * group_channels_ + begin - run.column,
+                       .to = begin - block.column,
+                       .count = end - begin};
+  }
+  return count;
 }
 
 void PatchMatrix::gather(const Window& window, const Block& block, float* dst, std::int64_t stride) const {
   std::int64_t grid_row = block.row / grid_.w;
   std::int64_t grid_column = block.row % grid_.w;
   Place at = place(grid_row);
+  Piece pieces[kMaxPieces];
+  const int count = find_pieces(block, pieces);
+  const float* end = window.data + (window.last - window.first + 1) * w_ * channels_;
   for (std::int64_t r = 0; r < block.rows; ++r) {
-    gather_pixel(window.data, at.image * h_ - window.first, at.h, grid_column * grid_.step_w, block, dst + r * stride);
+    const std::int64_t image_row = at.image * h_ - window.first;
+    const std::int64_t w = grid_column * grid_.step_w;
+    if (count > 0 && is_inside(at.h, w)) {
+      const std::int64_t pixel = ((image_row + at.h) * w_ + w) * channels_;
+      for (int i = 0; i < count; ++i) {
+        copy_floats(window.data + pixel + pieces[i].from, pieces[i].count, end, dst + r * stride + pieces[i].to);
+      }
+    } else {
+      gather_pixel(window.data, image_row, at.h, w, block, dst + r * stride);
+    }
     if (++grid_column == grid_.w) {
       grid_column = 0;
       at = place(++grid_row);

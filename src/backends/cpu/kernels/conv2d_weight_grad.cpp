@@ -47,7 +47,7 @@ void make_plan(WeightGradient& g, Scratch& scratch, int threads) {
   plan.cut(true, true);
   g.x.place(scratch, ceil_div(plan.m, plan.m_block) * ceil_div(plan.n, plan.n_block));
   g.dy.place(scratch, ceil_div(plan.m, plan.m_block));
-  plan.buffers = {.a = plan.k_block * padded_stride(plan.m_step),
+  plan.buffers = {.a = plan.k_block * padded_stride(plan.m_step) + PatchMatrix::kSlack,
                   .b = plan.k_block * padded_stride(round_up(std::min(plan.n, plan.n_block), gemm_tile().columns)),
                   .spare = g.x.stands() || g.patches.is_strided() ? 0 : g.patches.window_floats(plan.k_block),
                   .tiles = g.x.needs_tiles() || g.dy.needs_tiles() || !g.epilogue.is_plain()};

@@ -49,12 +49,13 @@ struct TileArgs {
 
 // (row, the pointer that reaches it, its distance from there in rows): three rows share a pointer, so that the
 // addresses of all rows fit into the few integer registers of x86.
-#define STOKER_GEMM_ROWS(X)                                                                                     \
-  X(0, a0, 0)                                                                                                   \
-  X(1, a0, 1)                                                                                                   \
-  X(2, a0, 2)                                                                                                   \
-  X(3, a1, 0) X(4, a1, 1) X(5, a1, 2) X(6, a2, 0) X(7, a2, 1) X(8, a2, 2) X(9, a3, 0) X(10, a3, 1) X(11, a3, 2) \
-      X(12, a4, 0) X(13, a4, 1)
+#define STOKER_GEMM_ROWS(X)                                                                                      \
+  X(0, a0, 0)                                                                                                    \
+  X(1, a0, 1)                                                                                                    \
+  X(2, a0, 2)                                                                                                    \
+  X(3, a1, 0)                                                                                                    \
+  X(4, a1, 1) X(5, a1, 2) X(6, a2, 0) X(7, a2, 1) X(8, a2, 2) X(9, a3, 0) X(10, a3, 1) X(11, a3, 2) X(12, a4, 0) \
+      X(13, a4, 1)
 
 template <int kR, int kV>
 HWY_NOINLINE void tile(const TileArgs& t) {
@@ -159,6 +160,17 @@ void partial_tile(Tile run, TileArgs args, std::int64_t rows, std::int64_t colum
   }
 }
 
+void last_panel(const TileArgs& args, std::int64_t rows, std::int64_t columns) {
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(D()));
+  const std::int64_t vectors = (columns + lanes - 1) / lanes;
+  const Tile run = find_tile(rows, vectors);
+  if (columns == vectors * lanes) {
+    run(args);
+  } else {
+    partial_tile(run, args, rows, columns);
+  }
+}
+
 void block_kernel(const GemmBlock& g) {
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(D()));
   const std::int64_t width = lanes * kVectors;
@@ -166,31 +178,27 @@ void block_kernel(const GemmBlock& g) {
   const std::int64_t tiles = (g.m + kRows - 1) / kRows;
   const std::int64_t low = g.m / tiles;
   const std::int64_t high_tiles = g.m % tiles;
-  for (std::int64_t n = 0; n < g.n; n += width) {
-    const std::int64_t columns = std::min(width, g.n - n);
-    const std::int64_t vectors = (columns + lanes - 1) / lanes;
-    const Tile low_tile = find_tile(low, vectors);
-    const Tile high_tile = high_tiles > 0 ? find_tile(low + 1, vectors) : low_tile;
-    TileArgs args{.a = g.a,
+  std::int64_t m = 0;
+  for (std::int64_t t = 0; t < tiles; ++t) {
+    const std::int64_t rows = low + (t < high_tiles ? 1 : 0);
+    const Tile full = find_tile(rows, kVectors);
+    TileArgs args{.a = g.a + m * g.a_row,
                   .a_row = g.a_row,
                   .a_k = g.a_k,
-                  .b = g.b + n / width * g.b_panel,
+                  .b = g.b,
                   .b_k = g.b_k,
                   .k = g.k,
-                  .c = g.c + n,
+                  .c = g.c + m * g.c_row,
                   .c_row = g.c_row,
                   .accumulate = g.accumulate};
-    for (std::int64_t t = 0; t < tiles; ++t) {
-      const std::int64_t rows = low + (t < high_tiles ? 1 : 0);
-      const Tile run = t < high_tiles ? high_tile : low_tile;
-      if (columns == vectors * lanes) {
-        run(args);
-      } else {
-        partial_tile(run, args, rows, columns);
-      }
-      args.a += rows * g.a_row;
-      args.c += rows * g.c_row;
+    std::int64_t n = 0;
+    for (; n + width <= g.n; n += width) {
+      full(args);
+      args.b += g.b_panel;
+      args.c += width;
     }
+    if (n < g.n) last_panel(args, rows, g.n - n);
+    m += rows;
   }
 }
 

@@ -93,7 +93,7 @@ void GemmPlan::cut(bool split_k, bool tall) {
   const std::int64_t most_splits = std::clamp<std::int64_t>(k / kDepth, 1, kMaxSplits);
   k_splits = 1;
   // Few results and a long K, as for weight gradients: parts of K read each operand once.
-  if (split_k && k >= 8 * std::max(m, n)) {
+  if (split_k && is_long_k(m, n, k)) {
     k_splits = std::min(ceil_div(wanted, tasks()), most_splits);
   }
   while (tasks() < wanted) {
@@ -104,7 +104,7 @@ void GemmPlan::cut(bool split_k, bool tall) {
   }
   if (split_k && k_splits == 1) k_splits = std::clamp<std::int64_t>(wanted / tasks(), 1, most_splits);
   m_block = std::max<std::int64_t>(1, ceil_div(m, m_count));
-  m_step = ceil_div(m_block, ceil_div(m_block, rows));
+  m_step = ceil_div(m_block, ceil_div(m_block, tall ? 2 * rows : rows));
   n_block = std::max(tile.columns, round_up(ceil_div(n, n_count), tile.columns));
   const std::int64_t depth = ceil_div(k, k_splits);
   k_block =

@@ -114,6 +114,11 @@ struct GemmPlan {
   void reduce_task(std::int64_t task, int worker) const;
 };
 
+// True if K is so long that its parts make tasks enough: then cut() splits K before M and N.
+[[nodiscard]] constexpr bool is_long_k(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return k >= 4 * (m > n ? m : n);
+}
+
 // Work below this is not worth waking another thread for (about 20 us of arithmetic, 4 us of copying).
 inline constexpr double kForkFlops = 2e6;
 inline constexpr std::int64_t kForkCopies = 32 * 1024;

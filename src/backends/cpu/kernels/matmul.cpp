@@ -50,9 +50,11 @@ MatMulSizes sizes_of(const Graph& graph, const Node& node) {
 GemmOperandA load_x(const MatMul& mm, const GemmRange& r, const GemmWorker& own) {
   const std::int64_t row0 = mm.batched_x ? r.batch * (mm.transpose_x ? mm.k : mm.m) : 0;
   const Rect rect = mm.transpose_x ? Rect{row0 + r.k0, r.k, 1, r.m0, r.m} : Rect{row0 + r.m0, r.m, 1, r.k0, r.k};
-  // Read once or twice in place; more often from a copy if the stride crowds the cache.
+  // Read once or twice in place; more often from a copy if the stride crowds the cache. Columns of a large x are always
+  // copied: that reads memory in order.
   const bool crowded = mm.x.channels() % 256 == 0 || (mm.transpose_x && mm.x.channels() > 256);
-  const bool in_place = !crowded || r.n <= 2 * gemm_tile().columns;
+  const bool in_place =
+      mm.transpose_x ? mm.k <= mm.plan.k_block && !crowded : !crowded || r.n <= 2 * gemm_tile().columns;
   const RectView view = mm.x.view(rect, in_place, own.a, own.tiles);
   if (mm.transpose_x) return {.data = view.data, .row = 1, .k = view.stride};
   return {.data = view.data, .row = view.stride, .k = 1};
@@ -147,7 +149,7 @@ void plan_straight(MatMul& mm, Scratch& scratch, int threads) {
   plan.n = mm.n;
   plan.k = mm.k;
   // A long K makes tasks enough by its parts: then each part of y is loaded once, for all rows.
-  const bool long_k = mm.batch == 1 && mm.k >= 8 * std::max(mm.m, mm.n);
+  const bool long_k = mm.batch == 1 && is_long_k(mm.m, mm.n, mm.k);
   plan.cut(true, long_k);
   const bool shared_y = mm.batch == 1 && plan.k_splits == 1;
   mm.x.place(scratch, ceil_div(mm.n, plan.n_block));
