@@ -1,8 +1,6 @@
 // Memory for devices that are the host itself: aligned, zeroed, and returned to the system when freed.
 #pragma once
 
-#include <memory>
-
 #include "backends/backend.h"
 
 namespace stoker {
@@ -11,18 +9,17 @@ class HostMemory : public Memory {
  public:
   // An Error (Code::no_memory) names the size if there is none.
   explicit HostMemory(std::int64_t bytes);
+  ~HostMemory() override;
+  HostMemory(const HostMemory&) = delete;
+  HostMemory& operator=(const HostMemory&) = delete;
 
   [[nodiscard]] std::int64_t bytes() const override { return bytes_; }
-  [[nodiscard]] std::byte* data() { return data_.get(); }
-  [[nodiscard]] const std::byte* data() const { return data_.get(); }
+  [[nodiscard]] std::byte* data() { return data_; }
+  [[nodiscard]] const std::byte* data() const { return data_; }
 
  private:
-  struct Free {
-    std::int64_t bytes = 0;
-    void operator()(std::byte* data) const;
-  };
   std::int64_t bytes_;
-  std::unique_ptr<std::byte, Free> data_;
+  std::byte* data_ = nullptr;
 };
 
 }  // namespace stoker
