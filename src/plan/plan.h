@@ -39,6 +39,7 @@ struct ArenaTensor {
   std::int64_t bytes = 0;
   int first = 0;  // steps, both included
   int last = 0;
+  int in_place_of = -1;  // the tensor whose place it took: that one's last reader wrote this one over it
 };
 
 struct Plan {
@@ -52,7 +53,8 @@ struct Plan {
 };
 
 struct PlanOptions {
-  bool in_place = true;  // an output may take the place of an input that dies with it
+  bool in_place = true;      // an output may take the place of an input that dies with it
+  bool early_update = true;  // a state is written as soon as its last reader is done, not at the end of the step
 };
 
 [[nodiscard]] Plan make_plan(Graph graph, const Target& target, const PlanOptions& options = {});
