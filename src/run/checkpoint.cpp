@@ -167,8 +167,8 @@ CheckpointInfo parse_info(const Metadata& metadata, const std::filesystem::path&
   info.model = entry(metadata, "stoker.model", path);
   info.step = integer_entry<std::int64_t>(metadata, "stoker.step", path);
   info.seed = integer_entry<std::uint64_t>(metadata, "stoker.seed", path);
-  info.position.epoch = integer_entry<std::int64_t>(metadata, "stoker.epoch", path);
-  info.position.batch = integer_entry<std::int64_t>(metadata, "stoker.batch", path);
+  info.epoch = integer_entry<std::int64_t>(metadata, "stoker.epoch", path);
+  info.batch = integer_entry<std::int64_t>(metadata, "stoker.batch", path);
   info.optimizer = entry(metadata, "stoker.optimizer", path);
   info.schedule = entry(metadata, "stoker.schedule", path);
   info.numerics = entry(metadata, "stoker.numerics", path);
@@ -219,6 +219,8 @@ CheckpointInfo resume_checkpoint(const std::filesystem::path& path, Session& ses
   const std::string optimizer = describe(session.options().optimizer);
   require(info.optimizer == optimizer, Code::bad_argument, path.string(), " was trained with optimizer ",
           info.optimizer, ", but this is ", optimizer);
+  require(info.seed == session.options().seed, Code::bad_argument, path.string(), " was trained with seed ", info.seed,
+          ", but this is ", session.options().seed);
   const LoadReport report = compare(file, session, true);
   require(report.complete(), Code::bad_file, path.string(), " does not fit ", session.model().name, ": ",
           to_string(report));
