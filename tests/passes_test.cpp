@@ -160,7 +160,9 @@ TEST(Passes, bias_and_activation_join_the_op_before_them) {
 }
 
 TEST(Passes, an_optimizer_update_is_one_node_a_parameter) {
-  const Graph graph = with_passes(build_step(test::small_conv_net(), adam(), StepKind::train, 4).graph);
+  SessionOptions momentum;
+  momentum.optimizer = {.momentum = 0.9, .nesterov = true, .weight_decay = 0.01};
+  const Graph graph = with_passes(build_step(small_conv_net(), momentum, StepKind::train, 4).graph);
   int updates = 0;
   for (const Node& node : graph.nodes) {
     updates += node.phase == Phase::update && node.op->name == "pointwise" && node.outputs[0].shape.elements() > 1;
