@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 
-// Targets that would only add build time: no machine we know profits.
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/kernels/gemm.cpp"
 #include <hwy/foreach_target.h>  // must come before highway.h
