@@ -222,7 +222,7 @@ Kernel prepare_pointwise(const KernelContext& context) {
   if (plan.sums > 0) work->partial = reinterpret_cast<float*>(context.scratch + context.threads * kTileScratchBytes);
   return [work](ThreadPool& pool) {
     pool.run(work->plan.cut.tasks, [&](std::int64_t task, int worker) { work->run_task(task, worker); });
-    if (work->partial != nullptr) work->epilogue.finish_sums(work->partial, work->plan.cut.tasks);
+    if (work->partial != nullptr) work->epilogue.finish_sums(work->partial, work->plan.cut.tasks, &pool);
   };
 }
 

@@ -19,7 +19,7 @@ struct Cut {
 // Waking the workers costs some microseconds: less work than this stays with the caller.
 inline constexpr double kForkNanoseconds = 20e3;
 inline constexpr double kTaskNanoseconds = 10e3;
-inline constexpr std::int64_t kMostTasks = 64;
+inline constexpr std::int64_t kMostTasks = 32;
 
 // Cuts `total` units of about `nanoseconds` each; a task gets a multiple of `grain` units.
 [[nodiscard]] inline Cut cut_work(std::int64_t total, double nanoseconds, std::int64_t grain = 1) {
