@@ -1,11 +1,12 @@
 // conv2d and conv2d_input_grad as products of a patch matrix and the weights. The input gradient of a strided
-// convolution falls apart by the phase of the pixel: each class (h % stride, w % stride) sees its own taps of dy, and is
-// a convolution of stride 1. Weights are packed once a call.
+// convolution falls apart by the phase of the pixel: each class (h % stride, w % stride) sees its own taps of dy, and
+// is a convolution of stride 1. Weights are packed once a call.
+#include "backends/cpu/kernels/conv2d.h"
+
 #include <algorithm>
 #include <array>
 #include <memory>
 
-#include "backends/cpu/kernels/conv2d.h"
 #include "backends/cpu/kernels/matmul.h"
 
 namespace stoker::cpu {
@@ -26,8 +27,8 @@ struct ConvPhase {
   std::vector<std::int64_t> taps;  // of the weights, in the order of the patch matrix
   Target target;
   GemmPlan plan;
-  float* packed = nullptr;     // [group][panel][K][width]
-  std::int64_t chunk0 = 0;     // of the channel sums
+  float* packed = nullptr;  // [group][panel][K][width]
+  std::int64_t chunk0 = 0;  // of the channel sums
 };
 
 struct Convolution {
@@ -76,8 +77,8 @@ void pack_tap(const Convolution& conv, const ConvPhase& phase, std::int64_t grou
   const ConvSizes& s = conv.sizes;
   const std::int64_t width = gemm_tile().columns;
   const std::int64_t k = phase.patches.columns();
-  const float* from = conv.weights + phase.taps[static_cast<std::size_t>(tap)] * s.group_in() * s.c_out +
-                      group * s.group_out();
+  const float* from =
+      conv.weights + phase.taps[static_cast<std::size_t>(tap)] * s.group_in() * s.c_out + group * s.group_out();
   float* to = phase.packed + group * round_up(conv.width(), width) * k + tap * conv.depth() * width;
   if (conv.transposed) {
     pack_panels_transposed(from, s.c_out, conv.depth(), conv.width(), to, k * width);
@@ -144,18 +145,18 @@ void plan_phase(Convolution& conv, ConvPhase& phase, Scratch& scratch) {
   phase.packed = scratch.floats(conv.sizes.groups * group_floats);
   phase.chunk0 = conv.chunks;
   conv.chunks += ceil_div(plan.m, plan.chunk_rows());
-  plan.buffers = {.a = plan.m_step * padded_stride(plan.k_block),
-                  .spare = conv.image.stands() || phase.patches.is_strided() ? 0 : phase.patches.window_floats(plan.m_step),
-                  .tiles = conv.image.needs_tiles() || !conv.epilogue.is_plain()};
+  plan.buffers = {
+      .a = plan.m_step * padded_stride(plan.k_block),
+      .spare = conv.image.stands() || phase.patches.is_strided() ? 0 : phase.patches.window_floats(plan.m_step),
+      .tiles = conv.image.needs_tiles() || !conv.epilogue.is_plain()};
   plan.before = [&conv, &phase](ThreadPool& pool) { pack_weights(conv, phase, pool); };
   plan.load_a = [&conv, &phase](const GemmRange& r, const GemmWorker& own) {
     return load_patches(conv, phase, r, own);
   };
   plan.load_b = [&phase, group_floats, width](const GemmRange& r, const GemmWorker&) {
     const std::int64_t k = phase.plan.k;
-    return GemmOperandB{.data = phase.packed + r.batch * group_floats + r.n0 * k + r.k0 * width,
-                        .panel = k * width,
-                        .k = width};
+    return GemmOperandB{
+        .data = phase.packed + r.batch * group_floats + r.n0 * k + r.k0 * width, .panel = k * width, .k = width};
   };
   plan.store = [&conv, &phase](const GemmRange& r, const float* block, std::int64_t stride, const GemmWorker& own) {
     store_scattered(conv, phase, r, block, stride, own);

@@ -65,7 +65,7 @@ RectView GemmOperand::view(const Rect& rect, bool in_place, float* buffer, std::
 
 const Shape& operand_shape(const Graph& graph, const Node& node, int operand) {
   int input = operand;
-  if (node.fusion != nullptr) {
+  if (node.fusion != nullptr && static_cast<std::size_t>(operand) < node.fusion->operands.size()) {
     const std::vector<FusedArg>& args = node.fusion->operands[static_cast<std::size_t>(operand)].args;
     const auto full = std::ranges::find(args, Access::full, &FusedArg::access);
     if (full != args.end()) input = full->input;
@@ -90,10 +90,11 @@ void GemmPlan::cut(bool split_k, bool tall) {
   std::int64_t m_count = tall ? 1 : std::max<std::int64_t>(1, ceil_div(m, rows));
   std::int64_t n_count = std::max<std::int64_t>(1, ceil_div(n, kMaxColumns));
   const auto tasks = [&] { return batch * m_count * n_count * k_splits; };
+  const std::int64_t most_splits = std::clamp<std::int64_t>(k / kDepth, 1, kMaxSplits);
   k_splits = 1;
   // Few results and a long K, as for weight gradients: parts of K read each operand once.
   if (split_k && k >= 8 * std::max(m, n)) {
-    k_splits = std::clamp<std::int64_t>(ceil_div(wanted, tasks()), 1, std::min(kMaxSplits, k / kDepth));
+    k_splits = std::min(ceil_div(wanted, tasks()), most_splits);
   }
   while (tasks() < wanted) {
     const std::int64_t m_tiles = m / m_count / tile.rows;
@@ -101,15 +102,13 @@ void GemmPlan::cut(bool split_k, bool tall) {
     if (m_tiles < 2 && n_tiles < 2) break;
     (m_tiles >= n_tiles ? m_count : n_count) *= 2;
   }
-  if (split_k && k_splits == 1 && tasks() < wanted) {
-    k_splits =
-        std::clamp<std::int64_t>(wanted / tasks(), 1, std::min(kMaxSplits, std::max<std::int64_t>(1, k / kDepth)));
-  }
+  if (split_k && k_splits == 1) k_splits = std::clamp<std::int64_t>(wanted / tasks(), 1, most_splits);
   m_block = std::max<std::int64_t>(1, ceil_div(m, m_count));
   m_step = ceil_div(m_block, ceil_div(m_block, rows));
   n_block = std::max(tile.columns, round_up(ceil_div(n, n_count), tile.columns));
   const std::int64_t depth = ceil_div(k, k_splits);
-  k_block = std::max<std::int64_t>(16, round_up(ceil_div(depth, std::max<std::int64_t>(1, ceil_div(depth, kDepth))), 16));
+  k_block =
+      std::max<std::int64_t>(16, round_up(ceil_div(depth, std::max<std::int64_t>(1, ceil_div(depth, kDepth))), 16));
 }
 
 std::int64_t GemmPlan::chunk_rows() const {
@@ -117,7 +116,7 @@ std::int64_t GemmPlan::chunk_rows() const {
 }
 
 void GemmPlan::place(Scratch& scratch, int threads) {
-  if (c == nullptr) {
+  if (c == nullptr || (k_splits > 1 && c_row != n)) {
     buffers.c = k_splits == 1 ? m_block * padded_stride(std::min(n_block, n)) : chunk_rows() * n;
   }
   if (k_splits > 1) partials = scratch.floats(k_splits * batch * m * n);

@@ -124,8 +124,8 @@ struct RectView {
   std::int64_t stride = 0;
 };
 
-// An operand as its tasks load it: in place, copied, or computed by its prologue, rectangle by rectangle. A small tensor
-// with a prologue that several tasks load is computed once, in full, before they start.
+// An operand as its tasks load it: in place, copied, or computed by its prologue, rectangle by rectangle. A small
+// tensor with a prologue that several tasks load is computed once, in full, before they start.
 class GemmOperand {
  public:
   GemmOperand() = default;

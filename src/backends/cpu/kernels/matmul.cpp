@@ -1,12 +1,13 @@
 // matmul: op(x) op(y) on the last two dimensions; leading ones are batch dimensions, equal or absent on one side.
 // A batch on x alone is folded into the rows where x is not transposed.
+#include "backends/cpu/kernels/matmul.h"
+
 #include <algorithm>
 #include <array>
 #include <memory>
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/kernels/gemm_plan.h"
-#include "backends/cpu/kernels/matmul.h"
 #include "backends/cpu/kernels/tile.h"
 #include "base/error.h"
 
@@ -19,7 +20,6 @@ struct MatMul : MatMulSizes {
   float* packed = nullptr;  // B in panels, if shared by all tasks
   float* partial_sums = nullptr;
   GemmPlan plan;
-
 };
 
 MatMulSizes sizes_of(const Graph& graph, const Node& node) {
@@ -211,9 +211,7 @@ std::shared_ptr<MatMul> make(const KernelContext& context, const MatMulSizes& si
   return mm;
 }
 
-Kernel prepare(const KernelContext& context) {
-  return prepare_matmul(context, sizes_of(context.graph, context.node));
-}
+Kernel prepare(const KernelContext& context) { return prepare_matmul(context, sizes_of(context.graph, context.node)); }
 
 std::int64_t workspace(const Graph& graph, const Node& node, int threads) {
   return matmul_workspace(graph, node, sizes_of(graph, node), threads);
