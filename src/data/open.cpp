@@ -159,9 +159,10 @@ std::optional<TrainAndTest> open_csv_folder(const fs::path& folder, const DataOp
   const auto train = first_of(folder, {"train.csv", "train.csv.gz"});
   const auto test = first_of(folder, {"test.csv", "test.csv.gz"});
   if (!train) return std::nullopt;
+  Loaded loaded = load_csv(*train, options);
   std::optional<Loaded> loaded_test;
   if (test) loaded_test = load_csv(*test, options);
-  return join(load_csv(*train, options), std::move(loaded_test), options, folder.string());
+  return join(std::move(loaded), std::move(loaded_test), options, folder.string());
 }
 
 TrainAndTest open_path(const fs::path& path, const DataOptions& options) {
