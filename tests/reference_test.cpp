@@ -37,14 +37,14 @@ struct Input {
   Doubles values;
 };
 
-struct Run {
+struct Outcome {
   std::vector<Doubles> outputs;    // of the node that was built
   std::vector<Doubles> gradients;  // by input, of the sum of its first output; empty where nothing flows
 };
 
 // Builds a graph on the inputs and evaluates all outputs of the node that `build` returns, and its gradients.
 template <typename Build>
-Run run(const std::vector<Input>& inputs, const Build& build) {
+Outcome run(const std::vector<Input>& inputs, const Build& build) {
   B b;
   std::vector<Value> x;
   std::vector<RefTensor> tensors;
@@ -63,7 +63,7 @@ Run run(const std::vector<Input>& inputs, const Build& build) {
     if (!gradient.is_none()) b.set_output("g" + std::to_string(b.graph().outputs.size()), gradient);
   }
   std::vector<RefTensor> results = evaluate_reference(std::move(b).finish(), tensors, {});
-  Run result;
+  Outcome result;
   std::size_t at = 0;
   for (; at < static_cast<std::size_t>(outputs); ++at) result.outputs.push_back(results[at].data);
   for (const Value gradient : gradients)
@@ -73,7 +73,7 @@ Run run(const std::vector<Input>& inputs, const Build& build) {
 
 // A pointwise op of one argument.
 template <typename Op>
-Run unary(const Doubles& x, const Op& op) {
+Outcome unary(const Doubles& x, const Op& op) {
   return run({{f32({static_cast<std::int64_t>(x.size())}), x}},
              [&](B& b, const std::vector<Value>& in) { return op(b, in[0]); });
 }
@@ -89,11 +89,11 @@ TEST(Pointwise, GradientsAtKinksArePyTorchs) {
 
 TEST(Pointwise, TiesOfMaximumAndMinimumShareTheGradient) {
   const std::vector<Input> inputs = {{f32({3}), {1, 2, 3}}, {f32({3}), {3, 2, 1}}};
-  const Run most = run(inputs, [](B& b, const auto& x) { return ops::maximum(b, x[0], x[1]); });
+  const Outcome most = run(inputs, [](B& b, const auto& x) { return ops::maximum(b, x[0], x[1]); });
   expect_near(most.outputs[0], {3, 2, 3});
   expect_near(most.gradients[0], {0, 0.5, 1});
   expect_near(most.gradients[1], {1, 0.5, 0});
-  const Run least = run(inputs, [](B& b, const auto& x) { return ops::minimum(b, x[0], x[1]); });
+  const Outcome least = run(inputs, [](B& b, const auto& x) { return ops::minimum(b, x[0], x[1]); });
   expect_near(least.gradients[0], {1, 0.5, 0});
 }
 
@@ -102,13 +102,13 @@ TEST(Pointwise, NaNIsNotHidden) {
   for (const auto& op : {ops::relu, ops::relu6, ops::hard_swish, ops::abs}) {
     EXPECT_TRUE(std::isnan(unary({nan}, op).outputs[0][0]));
   }
-  const Run most = run({{f32({2}), {nan, 1}}, {f32({2}), {1, nan}}},
-                       [](B& b, const auto& x) { return ops::maximum(b, x[0], x[1]); });
+  const Outcome most = run({{f32({2}), {nan, 1}}, {f32({2}), {1, nan}}},
+                           [](B& b, const auto& x) { return ops::maximum(b, x[0], x[1]); });
   expect_near(most.outputs[0], {nan, nan});
 }
 
 TEST(Pointwise, PowerHasFiniteGradientsAtZero) {
-  const Run result =
+  const Outcome result =
       run({{f32({3}), {0, 0, 2}}, {f32({3}), {0, 2, 0}}}, [](B& b, const auto& x) { return ops::pow(b, x[0], x[1]); });
   expect_near(result.outputs[0], {1, 0, 1});
   expect_near(result.gradients[0], {0, 0, 0});
@@ -144,7 +144,7 @@ TEST(Dropout, KeepsTheMeanAndDependsOnSeedStepAndId) {
 
 TEST(Reductions, MaximaShareTheGradientAndArgmaxTakesTheFirst) {
   const std::vector<Input> inputs = {{f32({2, 3}), {1, 5, 5, 7, 2, 7}}};
-  const Run most = run(inputs, [](B& b, const auto& x) { return ops::reduce_max(b, x[0], {1}); });
+  const Outcome most = run(inputs, [](B& b, const auto& x) { return ops::reduce_max(b, x[0], {1}); });
   expect_near(most.outputs[0], {5, 7});
   expect_near(most.gradients[0], {0, 0.5, 0.5, 0.5, 0, 0.5});
   expect_near(run(inputs, [](B& b, const auto& x) { return ops::argmax(b, x[0], -1); }).outputs[0], {1, 0});
@@ -156,15 +156,16 @@ TEST(Conv2d, IsACrossCorrelationWithGroupsSideBySide) {
   const auto conv = [](std::int64_t groups, const ops::Window& window) {
     return [=](B& b, const auto& x) { return ops::conv2d(b, x[0], x[1], window, groups); };
   };
-  const Run plain = run({{f32({1, 1, 3, 1}), {1, 2, 3}}, {f32({1, 2, 1, 1}), {10, 1}}}, conv(1, {}));
+  const Outcome plain = run({{f32({1, 1, 3, 1}), {1, 2, 3}}, {f32({1, 2, 1, 1}), {10, 1}}}, conv(1, {}));
   expect_near(plain.outputs[0], {12, 23});
   expect_near(plain.gradients[0], {10, 11, 1});
   expect_near(plain.gradients[1], {3, 5});
-  const Run padded =
+  const Outcome padded =
       run({{f32({1, 1, 3, 1}), {1, 2, 3}}, {f32({1, 2, 1, 1}), {10, 1}}}, conv(1, {.pad = {0, 0, 0, 1}}));
   expect_near(padded.outputs[0], {12, 23, 30});
   // Two groups of two inputs and one output: [KH, KW, Cin / groups, Cout].
-  const Run grouped = run({{f32({1, 1, 1, 4}), {1, 2, 3, 4}}, {f32({1, 1, 2, 2}), {1, 10, 100, 1000}}}, conv(2, {}));
+  const Outcome grouped =
+      run({{f32({1, 1, 1, 4}), {1, 2, 3, 4}}, {f32({1, 1, 2, 2}), {1, 10, 100, 1000}}}, conv(2, {}));
   expect_near(grouped.outputs[0], {201, 4030});
 }
 
@@ -188,10 +189,10 @@ TEST(Pooling, TheFirstOfTiesWinsAndPaddingNever) {
   const auto pool = [](B& b, const auto& x) {
     return ops::max_pool(b, x[0], {2, 2}, {.stride = {2, 2}, .pad = {1, 1, 1, 1}}).y;
   };
-  const Run result = run({{f32({1, 2, 2, 1}), {-1, -2, -3, -4}}}, pool);
+  const Outcome result = run({{f32({1, 2, 2, 1}), {-1, -2, -3, -4}}}, pool);
   expect_near(result.outputs[0], {-1, -2, -3, -4});
   expect_near(result.outputs[1], {3, 2, 1, 0});
-  const Run ties = run({{f32({1, 2, 2, 1}), {5, 7, 7, 7}}}, [](B& b, const auto& x) {
+  const Outcome ties = run({{f32({1, 2, 2, 1}), {5, 7, 7, 7}}}, [](B& b, const auto& x) {
     return ops::max_pool(b, x[0], {2, 2}, {}).y;
   });
   expect_near(ties.outputs[1], {1});
@@ -212,8 +213,9 @@ TEST(Pooling, AveragesCountPaddingOnlyWhenAsked) {
 }
 
 TEST(BatchNorm, NormalisesByTheBiasedVarianceAndReportsIt) {
-  const Run result = run({{f32({4, 1}), {1, 2, 3, 6}}, {f32({1}), {2}}, {f32({1}), {10}}, {f32({1}), {5}}},
-                         [](B& b, const auto& x) { return ops::batch_norm_train(b, x[0], x[1], x[2], x[3], 0.5).y; });
+  const Outcome result =
+      run({{f32({4, 1}), {1, 2, 3, 6}}, {f32({1}), {2}}, {f32({1}), {10}}, {f32({1}), {5}}},
+          [](B& b, const auto& x) { return ops::batch_norm_train(b, x[0], x[1], x[2], x[3], 0.5).y; });
   const double rstd = 1 / std::sqrt(3.5 + 0.5);
   expect_near(result.outputs[0], {10 - 4 * rstd, 10 - 2 * rstd, 10, 10 + 6 * rstd});
   expect_near(result.outputs[1], {3});
@@ -260,35 +262,35 @@ TEST(CrossEntropy, StaysFiniteForLargeLogitsAndNotForALabelThatIsNoClass) {
 
 TEST(Losses, BinaryCrossEntropyClampsItsLogarithmsAndItsSlope) {
   const auto bce = [](B& b, const auto& x) { return ops::binary_cross_entropy(b, x[0], x[1]); };
-  const Run result = run({{f32({4}), {0, 1, 0.25, 0}}, {f32({4}), {1, 0, 1, 0}}}, bce);
+  const Outcome result = run({{f32({4}), {0, 1, 0.25, 0}}, {f32({4}), {1, 0, 1, 0}}}, bce);
   expect_near(result.outputs[0], {(100 + 100 - std::log(0.25) + 0) / 4});
   expect_near(result.gradients[0], {-1e12 / 4, 1e12 / 4, -4.0 / 4, 0});
 }
 
 TEST(Losses, BinaryCrossEntropyWithLogitsNeverOverflows) {
   const auto bce = [](B& b, const auto& x) { return ops::binary_cross_entropy_with_logits(b, x[0], x[1]); };
-  const Run result = run({{f32({4}), {0, 800, -800, 800}}, {f32({4}), {0.25, 1, 1, 0}}}, bce);
+  const Outcome result = run({{f32({4}), {0, 800, -800, 800}}, {f32({4}), {0.25, 1, 1, 0}}}, bce);
   expect_near(result.outputs[0], {(std::log(2.0) + 0 + 800 + 800) / 4});
   expect_near(result.gradients[0], {0.25 / 4, 0, -1.0 / 4, 1.0 / 4});
 }
 
 TEST(Losses, MeanSquaredErrorIsTheMeanOverAllElements) {
-  const Run result = run({{f32({2, 2}), {1, 2, 3, 4}}, {f32({2, 2}), {1, 1, 1, 1}}},
-                         [](B& b, const auto& x) { return ops::mse(b, x[0], x[1]); });
+  const Outcome result = run({{f32({2, 2}), {1, 2, 3, 4}}, {f32({2, 2}), {1, 1, 1, 1}}},
+                             [](B& b, const auto& x) { return ops::mse(b, x[0], x[1]); });
   expect_near(result.outputs[0], {14.0 / 4});
   expect_near(result.gradients[0], {0, 0.5, 1, 1.5});
 }
 
 TEST(Gather, MissingRowsAreNaNAndTakeNoGradient) {
-  const Run result = run({{f32({2, 2}), {1, 2, 3, 4}}, {i32({3}), {1, 2, 1}}},
-                         [](B& b, const auto& x) { return ops::embedding(b, x[0], x[1]); });
+  const Outcome result = run({{f32({2, 2}), {1, 2, 3, 4}}, {i32({3}), {1, 2, 1}}},
+                             [](B& b, const auto& x) { return ops::embedding(b, x[0], x[1]); });
   const double nan = std::nan("");
   expect_near(result.outputs[0], {3, 4, nan, nan, 3, 4});
   expect_near(result.gradients[0], {0, 0, 2, 2});
 }
 
 TEST(Movement, FlattenPutsChannelsOutermost) {
-  const Run result =
+  const Outcome result =
       run({{f32({1, 1, 2, 3}), {1, 2, 3, 4, 5, 6}}}, [](B& b, const auto& x) { return ops::flatten(b, x[0]); });
   expect_near(result.outputs[0], {1, 4, 2, 5, 3, 6});
 }
