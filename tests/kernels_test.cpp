@@ -188,7 +188,7 @@ TEST(ReductionKernel, NanWinsInMaximaAndSpreadsInSums) {
     const TestNode test("reduce_max", with_nan, {{.shape = {2}}}, {{"axes", Ints{1}}, {"keep_dims", std::int64_t{0}}});
     const auto got = run_kernel(find_kernel(reduction_kernels(), "reduce_max"), test, with_nan);
     expect_near(got[0], {1.0, nan}, 0.0, "max");
-    const TestNode arg("argmax", with_nan, {{.dtype = DType::i32, .shape = {2}}}, {{"axis", std::int64_t{1}}});
+    const TestNode arg("argmax", with_nan, {{.dtype = DType::i32, .shape = {2}}}, {{"axes", Ints{1}}});
     const auto position = run_kernel(find_kernel(reduction_kernels(), "argmax"), arg, with_nan);
     expect_near(position[0], {0.0, static_cast<double>(place)}, 0.0, "argmax");
   }
@@ -216,7 +216,7 @@ TEST(ReductionKernel, ArgmaxTakesTheFirstOfTies) {
         want[to] = static_cast<double>(i / inner % shape[axis]);
       }
     }
-    const TestNode test("argmax", inputs, {{.dtype = DType::i32, .shape = kept}}, {{"axis", std::int64_t{axis}}});
+    const TestNode test("argmax", inputs, {{.dtype = DType::i32, .shape = kept}}, {{"axes", Ints{axis}}});
     expect_near(run_kernel(find_kernel(reduction_kernels(), "argmax"), test, inputs)[0], want, 0.0, "argmax");
   }
 }
