@@ -142,7 +142,7 @@ std::int32_t position_of_max(const float* x, std::int64_t n, std::int64_t stride
 Kernel prepare_argmax(const KernelContext& context) {
   check_input(context);
   const Shape& shape = context.input_spec(0).shape;
-  const auto axis = static_cast<int>(context.node.attrs.integer("axis"));
+  const auto axis = static_cast<int>(context.node.attrs.ints("axes")[0]);
   const std::int64_t n = shape[axis];
   const std::int64_t inner = shape.elements(axis + 1, shape.rank());
   const Cut cut = cut_work(shape.elements(0, axis) * inner, static_cast<double>(n));
