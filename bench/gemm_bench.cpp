@@ -112,9 +112,54 @@ struct Bench {
       row(name, threads, flops, seconds([&] { runner.run(); }), compare ? other : 0);
     }
   }
+
+  // A convolution with "same" padding in all three directions; `winograd` < 0 leaves the choice to the kernel.
+  void conv(std::int64_t n, std::int64_t size, std::int64_t c_in, std::int64_t c_out, std::int64_t k,
+            std::int64_t stride, std::int64_t winograd) const {
+    const std::int64_t out = (size + stride - 1) / stride;
+    const std::int64_t pad = k / 2;
+    Tensor tensors[] = {Tensor(Shape{n, size, size, c_in}), Tensor(Shape{k, k, c_in, c_out}),
+                        Tensor(Shape{n, out, out, c_out})};
+    for (Tensor& t : tensors) t.fill(1);
+    Attrs attrs{{"stride", Ints{stride, stride}},
+                {"pad", Ints{pad, pad, pad, pad}},
+                {"dilation", Ints{1, 1}},
+                {"groups", std::int64_t{1}},
+                {"input_shape", Ints{n, size, size, c_in}},
+                {"weight_shape", Ints{k, k, c_in, c_out}}};
+    if (winograd >= 0) attrs.set("winograd", winograd);
+    const double flops = 2.0 * static_cast<double>(n * out * out * c_out * c_in * k * k);
+    const char* const kOps[] = {"conv2d", "conv2d_input_grad", "conv2d_weight_grad"};
+    const int operands[][3] = {{0, 1, 2}, {2, 1, 0}, {0, 2, 1}};
+    for (int part = 0; part < 3; ++part) {
+      const std::string name = str(kOps[part], " ", k, "x", k, "/", stride, " ", n, "x", size, "x", size, "x", c_in,
+                                   "->", c_out, winograd < 0 ? "" : str(" w", winograd));
+      if (!wants(name)) continue;
+      const Tensor* inputs[] = {&tensors[operands[part][0]], &tensors[operands[part][1]]};
+      const Tensor* outputs[] = {&tensors[operands[part][2]]};
+      for (int threads = 1; threads <= 2; ++threads) {
+        KernelRunner runner(find_kernel(conv2d_kernels(), kOps[part]), inputs, attrs, outputs, threads);
+        row(name, threads, flops, seconds([&] { runner.run(); }), 0);
+      }
+    }
+  }
 };
 
 void run(const Bench& bench) {
+  // resnet18-32's convolutions at batch 64, then lenet5's and resnet18-224's first.
+  const std::int64_t resnet[][5] = {{32, 3, 64, 3, 1},   {32, 64, 64, 3, 1},   {32, 64, 128, 3, 2},
+                                    {32, 64, 128, 1, 2}, {16, 128, 128, 3, 1}, {16, 128, 256, 3, 2},
+                                    {8, 256, 256, 3, 1}, {8, 256, 512, 3, 2},  {4, 512, 512, 3, 1}};
+  for (const auto& [size, c_in, c_out, k, stride] : resnet) {
+    const bool plain = k == 3 && stride == 1 && c_in > 3;
+    for (const std::int64_t winograd : {-1, 0, 1, 2}) {
+      if (winograd < 0 || plain) bench.conv(64, size, c_in, c_out, k, stride, winograd);
+    }
+  }
+  bench.conv(64, 28, 1, 32, 5, 1, -1);
+  bench.conv(64, 14, 32, 64, 5, 1, -1);
+  bench.conv(8, 224, 3, 64, 7, 2, -1);
+
   for (const std::int64_t size : {256, 512, 1024, 2048}) {
     bench.matmul(size, size, size, false, false, true);
     bench.matmul(size, size, size, false, true, true);

@@ -161,19 +161,21 @@ struct Augmentation {
   std::vector<float> deviation;
 };
 
-struct DataOptions {
-  std::int64_t train_items = 0;  // 0: all there are (digits and random: a default)
+struct OpenOptions {
+  std::uint64_t seed = 1;        // digits and random
+  std::int64_t train_items = 0;  // digits and random: how many to make; 0: 8,000 and 2,000
   std::int64_t test_items = 0;
-  std::uint64_t seed = 1;  // digits and random
-  Sizes item;              // random: the shape of an item
-  int classes = 10;        // random
+  std::int64_t limit = 0;  // at most so many items of each part; 0: all
+  Sizes item;              // random and CSV: the shape of an item
+  int classes = 0;         // random; in files, labels must be below it; 0: as found
+  float csv_scale = 1;     // CSV values are multiplied by it: 1/255 for pixels
 };
 
 // Items with class labels: a part to train on and, if there is one, a part to test on.
 class Data {
  public:
   // "digits" (built in), "random", or a folder or file: idx, CIFAR-10, CSV.
-  [[nodiscard]] static Data open(const std::string& name, const DataOptions& options = {});
+  [[nodiscard]] static Data open(const std::string& name, const OpenOptions& options = {});
   // The caller's arrays, which must outlive the Data: items [labels.size(), item...].
   [[nodiscard]] static Data arrays(std::span<const float> items, std::span<const std::int32_t> labels,
                                    const Sizes& item);
@@ -357,7 +359,6 @@ class Network {
 
   [[nodiscard]] const Model& model() const;
   [[nodiscard]] std::int64_t parameter_count() const;
-  [[nodiscard]] std::int64_t trained_parameter_count() const;
   [[nodiscard]] std::int64_t steps_done() const;
   [[nodiscard]] std::int64_t peak_bytes() const;  // of all tensors
   [[nodiscard]] std::string numerics() const;
@@ -374,12 +375,12 @@ class Network {
 
 // ---- The machine ----------------------------------------------------------------------------------------------------
 
-struct DeviceInfo {
-  std::string name;         // for TrainOptions::device
-  std::string description;  // for people
-  int threads = 0;
+struct Device {
+  std::string id;       // for TrainOptions::device
+  std::string name;     // for people
+  std::string details;  // instruction set, threads
 };
-[[nodiscard]] std::vector<DeviceInfo> devices();
+[[nodiscard]] std::vector<Device> devices();
 
 struct BenchOptions {
   std::string device = "auto";
@@ -416,6 +417,5 @@ struct BenchRow {
 
 // The process's peak resident memory in bytes.
 [[nodiscard]] std::int64_t peak_rss();
-[[nodiscard]] const char* version();
 
 }  // namespace stoker

@@ -1,5 +1,6 @@
 #include "run/checkpoint.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -17,13 +18,6 @@ constexpr std::string_view kNotePrefix = "stoker.note.";
 
 // Position p of a file's shape is dimension order[p] of the memory's.
 constexpr std::array<int, 4> kFileOrder{3, 2, 0, 1};  // [KH, KW, I, O] -> [O, I, KH, KW]
-
-Shape file_shape(const StateVar& state) {
-  if (state.layout == FileLayout::plain) return state.spec.shape;
-  Shape shape;
-  for (const int dim : kFileOrder) shape.push_back(state.spec.shape[dim]);
-  return shape;
-}
 
 // Calls visit(memory index, file index) for every element of a convolution weight.
 template <typename Visit>
@@ -48,8 +42,8 @@ std::vector<float> to_file_layout(const StateVar& state, std::vector<float> valu
   return result;
 }
 
-std::vector<float> to_memory_layout(const StateVar& state, std::vector<float> values) {
-  if (state.layout == FileLayout::plain) return values;
+std::vector<float> to_memory_layout(const StateVar& state, std::span<const float> values) {
+  if (state.layout == FileLayout::plain) return {values.begin(), values.end()};
   std::vector<float> result(values.size());
   for_each_conv_element(state.spec.shape, [&](std::size_t memory, std::size_t file) { result[memory] = values[file]; });
   return result;
@@ -69,9 +63,7 @@ TensorToStore to_store(const Session& session, const StateVar& state) {
       const std::vector<std::int64_t> wide(values.begin(), values.end());
       write(std::as_bytes(std::span(wide)));
     } else {
-      std::vector<float> values(count);
-      session.read_state(state.name, std::as_writable_bytes(std::span(values)));
-      const std::vector<float> stored = to_file_layout(state, std::move(values));
+      const std::vector<float> stored = read_in_file_layout(session, state);
       write(std::as_bytes(std::span(stored)));
     }
   };
@@ -84,8 +76,7 @@ void load_state(const SafetensorsFile& file, const StateVar& state, Session& ses
     const std::vector<std::int32_t> values(wide.begin(), wide.end());
     session.write_state(state.name, std::as_bytes(std::span(values)));
   } else {
-    const std::vector<float> values = to_memory_layout(state, file.read_f32(state.name));
-    session.write_state(state.name, std::as_bytes(std::span(values)));
+    write_from_file_layout(session, state, file.read_f32(state.name));
   }
 }
 
@@ -188,6 +179,26 @@ void append_list(std::string& text, const char* title, const std::vector<std::st
 
 }  // namespace
 
+Shape file_shape(const StateVar& state) {
+  if (state.layout == FileLayout::plain) return state.spec.shape;
+  Shape shape;
+  for (const int dim : kFileOrder) shape.push_back(state.spec.shape[dim]);
+  return shape;
+}
+
+std::vector<float> read_in_file_layout(const Session& session, const StateVar& state) {
+  std::vector<float> values(static_cast<std::size_t>(state.spec.shape.elements()));
+  session.read_state(state.name, std::as_writable_bytes(std::span(values)));
+  return to_file_layout(state, std::move(values));
+}
+
+void write_from_file_layout(Session& session, const StateVar& state, std::span<const float> values) {
+  require(static_cast<std::int64_t>(values.size()) == state.spec.shape.elements(), Code::bad_argument, state.name,
+          " has ", state.spec.shape.elements(), " values, not ", values.size());
+  const std::vector<float> own = to_memory_layout(state, values);
+  session.write_state(state.name, std::as_bytes(std::span(own)));
+}
+
 void save_checkpoint(const std::filesystem::path& path, const Session& session, LoaderPosition position,
                      const std::map<std::string, std::string>& notes) {
   // "pt" tells other tools that names and layouts are PyTorch's.
@@ -235,6 +246,20 @@ LoadReport load_weights(const std::filesystem::path& path, Session& session) {
           to_string(report));
   load_states(file, report, session);
   return report;
+}
+
+void load_all_weights(const std::filesystem::path& path, Session& session) {
+  const SafetensorsFile file = SafetensorsFile::open(path);
+  LoadReport report = compare(file, session, false);
+  // Counters say nothing about the weights; files of others may lack them.
+  std::erase_if(report.missing, [&](const std::string& name) {
+    return std::ranges::any_of(session.states(), [&](const StateVar& state) {
+      return state.name == name && state.role == StateRole::counter;
+    });
+  });
+  require(report.complete(), Code::bad_file, path.string(), " does not fit ", session.model().name, ": ",
+          to_string(report));
+  load_states(file, report, session);
 }
 
 std::string to_string(const LoadReport& report) {

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "data/loader.h"
 #include "run/session.h"
@@ -23,6 +25,14 @@ CheckpointInfo resume_checkpoint(const std::filesystem::path& path, Session& ses
 // Parameters and statistics by name, from any safetensors file with PyTorch's names; half precision is converted.
 // What does not fit is reported and left alone. Optimizer state is passed over.
 LoadReport load_weights(const std::filesystem::path& path, Session& session);
+// Parameters and statistics, all of them: an Error names what is missing or does not fit, and nothing is loaded.
+void load_all_weights(const std::filesystem::path& path, Session& session);
+
+// Single states in PyTorch's layout.
+[[nodiscard]] Shape file_shape(const StateVar& state);
+[[nodiscard]] std::vector<float> read_in_file_layout(const Session& session, const StateVar& state);
+void write_from_file_layout(Session& session, const StateVar& state, std::span<const float> values);
+
 // One line: "missing: a, b; wrong shape: c"; empty when the report is complete.
 [[nodiscard]] std::string to_string(const LoadReport& report);
 

@@ -15,6 +15,7 @@ constexpr std::int64_t kRowTiles = 10;         // of an A block: it stays in L2
 constexpr std::int64_t kMaxColumns = 512;      // of a B block: likewise
 constexpr std::int64_t kReduceFloats = 16384;  // of a block of the reduction over K's parts
 constexpr std::int64_t kMaxSplits = 32;
+constexpr std::int64_t kWholeFloats = 1 << 20;  // an operand up to here (4 MB) is computed once, not once a load
 
 }  // namespace
 
@@ -30,28 +31,36 @@ void copy_rows(const float* src, std::int64_t src_stride, std::int64_t rows, std
   }
 }
 
-RectView view_rect(const TileExpr& expr, std::int64_t tensor_channels, const Rect& rect, bool in_place, float* buffer,
-                   std::byte* tiles) {
-  const std::int64_t stride = padded_stride(rect.channels);
-  if (!expr.is_plain()) {
-    evaluate_rect(expr, rect, buffer, stride, tiles);
-    return {.data = buffer, .stride = stride};
-  }
-  const float* data = expr.plain_data() + rect.row * tensor_channels + rect.channel;
-  const std::int64_t data_stride = rect.row_step * tensor_channels;
-  if (in_place) return {.data = data, .stride = data_stride};
-  copy_rows(data, data_stride, rect.rows, rect.channels, buffer, stride);
-  return {.data = buffer, .stride = stride};
+void GemmOperand::place(Scratch& scratch, std::int64_t loads) {
+  is_whole_ = !expr_.is_plain() && loads > 1 && rows_ * channels_ <= kWholeFloats;
+  if (is_whole_) whole_ = scratch.floats(rows_ * channels_);
 }
 
-const Shape& operand_shape(const Graph& graph, const Node& node, int operand) {
-  int input = operand;
-  if (node.fusion != nullptr) {
-    const std::vector<FusedArg>& args = node.fusion->operands[static_cast<std::size_t>(operand)].args;
-    const auto full = std::ranges::find(args, Access::full, &FusedArg::access);
-    if (full != args.end()) input = full->input;
+void GemmOperand::compute_whole(ThreadPool& pool, const GemmPlan& plan) const {
+  if (!is_whole_) return;
+  const std::int64_t block = std::clamp<std::int64_t>(kForkCopies / std::max<std::int64_t>(1, channels_), 1, rows_);
+  pool.run(ceil_div(rows_, block), [&](std::int64_t task, int worker) {
+    const Rect rect{task * block, std::min(block, rows_ - task * block), 1, 0, channels_};
+    evaluate_rect(expr_, rect, whole_ + rect.row * channels_, channels_, plan.worker(worker).tiles);
+  });
+}
+
+void GemmOperand::load(const Rect& rect, float* buffer, std::int64_t stride, std::byte* tiles) const {
+  if (stands()) {
+    copy_rows(data() + rect.row * channels_ + rect.channel, rect.row_step * channels_, rect.rows, rect.channels, buffer,
+              stride);
+  } else {
+    evaluate_rect(expr_, rect, buffer, stride, tiles);
   }
-  return graph.spec(node.inputs[static_cast<std::size_t>(input)]).shape;
+}
+
+RectView GemmOperand::view(const Rect& rect, bool in_place, float* buffer, std::byte* tiles) const {
+  if (in_place && stands()) {
+    return {.data = data() + rect.row * channels_ + rect.channel, .stride = rect.row_step * channels_};
+  }
+  const std::int64_t stride = padded_stride(rect.channels);
+  load(rect, buffer, stride, tiles);
+  return {.data = buffer, .stride = stride};
 }
 
 KernelContext counting_context(const Graph& graph, const Node& node, int threads) {
@@ -62,18 +71,20 @@ KernelContext counting_context(const Graph& graph, const Node& node, int threads
           .threads = threads};
 }
 
-void GemmPlan::cut(bool split_k) {
+void GemmPlan::cut(bool split_k, bool tall) {
   const GemmTile tile = gemm_tile();
   const double flops =
       2.0 * static_cast<double>(batch) * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   const std::int64_t wanted = std::clamp<std::int64_t>(static_cast<std::int64_t>(flops / kForkFlops), 1, 16);
-  std::int64_t m_count = std::max<std::int64_t>(1, ceil_div(m, kRowTiles * tile.rows));
+  const std::int64_t rows = kRowTiles * tile.rows;
+  std::int64_t m_count = tall ? 1 : std::max<std::int64_t>(1, ceil_div(m, rows));
   std::int64_t n_count = std::max<std::int64_t>(1, ceil_div(n, kMaxColumns));
   const auto tasks = [&] { return batch * m_count * n_count * k_splits; };
+  const std::int64_t most_splits = std::clamp<std::int64_t>(k / kDepth, 1, kMaxSplits);
   k_splits = 1;
   // Few results and a long K, as for weight gradients: parts of K read each operand once.
   if (split_k && k >= 8 * std::max(m, n)) {
-    k_splits = std::clamp<std::int64_t>(ceil_div(wanted, tasks()), 1, std::min(kMaxSplits, k / kDepth));
+    k_splits = std::min(ceil_div(wanted, tasks()), most_splits);
   }
   while (tasks() < wanted) {
     const std::int64_t m_tiles = m / m_count / tile.rows;
@@ -81,14 +92,13 @@ void GemmPlan::cut(bool split_k) {
     if (m_tiles < 2 && n_tiles < 2) break;
     (m_tiles >= n_tiles ? m_count : n_count) *= 2;
   }
-  if (split_k && k_splits == 1 && tasks() < wanted) {
-    k_splits =
-        std::clamp<std::int64_t>(wanted / tasks(), 1, std::min(kMaxSplits, std::max<std::int64_t>(1, k / kDepth)));
-  }
+  if (split_k && k_splits == 1) k_splits = std::clamp<std::int64_t>(wanted / tasks(), 1, most_splits);
   m_block = std::max<std::int64_t>(1, ceil_div(m, m_count));
+  m_step = ceil_div(m_block, ceil_div(m_block, rows));
   n_block = std::max(tile.columns, round_up(ceil_div(n, n_count), tile.columns));
   const std::int64_t depth = ceil_div(k, k_splits);
-  k_block = std::max<std::int64_t>(1, ceil_div(depth, std::max<std::int64_t>(1, ceil_div(depth, kDepth))));
+  k_block =
+      std::max<std::int64_t>(16, round_up(ceil_div(depth, std::max<std::int64_t>(1, ceil_div(depth, kDepth))), 16));
 }
 
 std::int64_t GemmPlan::chunk_rows() const {
@@ -96,7 +106,7 @@ std::int64_t GemmPlan::chunk_rows() const {
 }
 
 void GemmPlan::place(Scratch& scratch, int threads) {
-  if (c == nullptr) {
+  if (c == nullptr || (k_splits > 1 && c_row != n)) {
     buffers.c = k_splits == 1 ? m_block * padded_stride(std::min(n_block, n)) : chunk_rows() * n;
   }
   if (k_splits > 1) partials = scratch.floats(k_splits * batch * m * n);
@@ -160,23 +170,28 @@ void GemmPlan::run_task(std::int64_t task, int worker_index) const {
 
 void GemmPlan::run_block(GemmRange range, std::int64_t k_end, float* target, std::int64_t stride,
                          const GemmWorker& own) const {
+  const std::int64_t m_end = range.m0 + range.m;
+  const std::int64_t m_begin = range.m0;
   bool accumulate = false;
   do {  // at least once: a product over no K is zero
     range.k = std::min(k_block, k_end - range.k0);
     const GemmOperandB b = load_b(range, own);
-    const GemmOperandA a = load_a(range, own);
-    gemm_block({.m = range.m,
-                .n = range.n,
-                .k = range.k,
-                .a = a.data,
-                .a_row = a.row,
-                .a_k = a.k,
-                .b = b.data,
-                .b_panel = b.panel,
-                .b_k = b.k,
-                .c = target,
-                .c_row = stride,
-                .accumulate = accumulate});
+    for (range.m0 = m_begin; range.m0 < m_end; range.m0 += m_step) {
+      range.m = std::min(m_step, m_end - range.m0);
+      const GemmOperandA a = load_a(range, own);
+      gemm_block({.m = range.m,
+                  .n = range.n,
+                  .k = range.k,
+                  .a = a.data,
+                  .a_row = a.row,
+                  .a_k = a.k,
+                  .b = b.data,
+                  .b_panel = b.panel,
+                  .b_k = b.k,
+                  .c = target + (range.m0 - m_begin) * stride,
+                  .c_row = stride,
+                  .accumulate = accumulate});
+    }
     accumulate = true;
     range.k0 += range.k;
   } while (range.k0 < k_end);

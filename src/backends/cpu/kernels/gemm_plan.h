@@ -72,8 +72,10 @@ struct GemmOperandB {
 struct GemmPlan {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
 
-  // Set by cut(): block sizes, and into how many parts K is split.
+  // Set by cut(): the sizes of a task's block, of the pieces that it is computed in (m_step rows by k_block), and into
+  // how many parts K is split.
   std::int64_t m_block = 0, n_block = 0, k_block = 0;
+  std::int64_t m_step = 0;
   std::int64_t k_splits = 1;
 
   std::function<void(ThreadPool&)> before;  // packs what all tasks share
@@ -90,8 +92,9 @@ struct GemmPlan {
   std::int64_t worker_bytes = 0;
   float* partials = nullptr;  // [k_splits][batch][m][n] if K is split
 
-  // Chooses the blocks from the sizes; `split_k` allows K to be split.
-  void cut(bool split_k);
+  // Chooses the blocks from the sizes. `split_k` allows K to be split. `tall` gives a task as many rows as it may have,
+  // for operands that are expensive to load: A comes in steps of some rows, all of them for one block of B.
+  void cut(bool split_k, bool tall = false);
   // Takes the workers' buffers (sized by `buffers`) and the partial sums out of the scratch.
   void place(Scratch& scratch, int threads);
 
@@ -120,16 +123,42 @@ struct RectView {
   const float* data = nullptr;
   std::int64_t stride = 0;
 };
-// In place where the operand is plain and `in_place` allows it, else in `buffer` (rows padded_stride(channels) apart).
-[[nodiscard]] RectView view_rect(const TileExpr& expr, std::int64_t tensor_channels, const Rect& rect, bool in_place,
-                                 float* buffer, std::byte* tiles);
+
+// An operand as its tasks load it: in place, copied, or computed by its prologue, rectangle by rectangle. A small
+// tensor with a prologue that several tasks load is computed once, in full, before they start.
+class GemmOperand {
+ public:
+  GemmOperand() = default;
+  GemmOperand(TileExpr expr, std::int64_t rows, std::int64_t channels)
+      : expr_(std::move(expr)), rows_(rows), channels_(channels) {}
+
+  // Decides on computing it in full, and takes the memory for that. `loads`: how many times each element is loaded.
+  void place(Scratch& scratch, std::int64_t loads);
+  void compute_whole(ThreadPool& pool, const GemmPlan& plan) const;
+
+  [[nodiscard]] std::int64_t rows() const { return rows_; }
+  [[nodiscard]] std::int64_t channels() const { return channels_; }
+  // Whether the tensor is in memory, at data(), when tasks run.
+  [[nodiscard]] bool stands() const { return is_whole_ || expr_.is_plain(); }
+  [[nodiscard]] bool needs_tiles() const { return !expr_.is_plain(); }
+  [[nodiscard]] const float* data() const { return is_whole_ ? whole_ : expr_.plain_data(); }
+
+  // In place where the operand stands and `in_place` allows it, else in `buffer`, rows padded_stride(channels) apart.
+  [[nodiscard]] RectView view(const Rect& rect, bool in_place, float* buffer, std::byte* tiles) const;
+  // Into `buffer`, rows `stride` apart.
+  void load(const Rect& rect, float* buffer, std::int64_t stride, std::byte* tiles) const;
+
+ private:
+  TileExpr expr_;
+  std::int64_t rows_ = 0, channels_ = 0;
+  bool is_whole_ = false;
+  float* whole_ = nullptr;
+};
 
 // Copies rows of floats.
 void copy_rows(const float* src, std::int64_t src_stride, std::int64_t rows, std::int64_t columns, float* dst,
                std::int64_t dst_stride);
 
-// The shape of the kernel op's operand: that of its input, or of the full-size tensor in its prologue.
-[[nodiscard]] const Shape& operand_shape(const Graph& graph, const Node& node, int operand);
 
 // A context for counting scratch: everything but the pointers.
 [[nodiscard]] KernelContext counting_context(const Graph& graph, const Node& node, int threads);
