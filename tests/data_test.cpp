@@ -44,11 +44,14 @@ class Numbers final : public Dataset {
 
   void get(std::int64_t index, std::span<float> item, std::int32_t& label) const override {
     check(index, item);
+    ++reads;
     require(index != fails_at_, Code::io, "numbers: item ", index, " is unreadable");
     if (slow_ms_ > 0) std::this_thread::sleep_for(std::chrono::milliseconds(slow_ms_));
     item[0] = static_cast<float>(index);
     label = static_cast<std::int32_t>(index % 10);
   }
+
+  mutable std::atomic<int> reads{0};
 
  private:
   std::int64_t fails_at_;
@@ -336,7 +339,10 @@ TEST(Loader, GivesTheBatchesBeforeAnErrorThenTheErrorAgainAndAgain) {
 TEST(Loader, StopsWhileItsDataSetIsStillBusy) {
   const Numbers slow(1'000'000, -1, 1);
   const auto start = std::chrono::steady_clock::now();
-  { Loader loader(slow, {.batch = 1'000'000}); }
+  {
+    Loader loader(slow, {.batch = 1'000'000});
+    while (slow.reads == 0) std::this_thread::yield();
+  }
   // The batch under way would take a quarter of an hour; this is a hang guard, not a timing.
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
   for (int i = 0; i < 50; ++i) {

@@ -1,6 +1,7 @@
 #include "data/glyphs.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace stoker {
 namespace {
@@ -95,8 +96,9 @@ constexpr Glyph kGlyphs[] = {
 }  // namespace
 
 std::span<const Glyph> glyphs_of(int digit) {
-  const auto range = std::ranges::equal_range(kGlyphs, digit, {}, &Glyph::digit);
-  return {range.begin(), range.end()};
+  const auto is_before = [](const Glyph& glyph, int wanted) { return glyph.digit < wanted; };
+  const Glyph* first = std::lower_bound(std::begin(kGlyphs), std::end(kGlyphs), digit, is_before);
+  return {first, std::lower_bound(first, std::end(kGlyphs), digit + 1, is_before)};
 }
 
 }  // namespace stoker
