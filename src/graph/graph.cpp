@@ -1,6 +1,7 @@
 #include "graph/graph.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "base/error.h"
 #include "graph/op_def.h"
@@ -79,6 +80,24 @@ std::vector<std::vector<int>> users_of(const Graph& graph) {
     }
   }
   return users;
+}
+
+Spec operand_spec(const Graph& graph, const Node& node, int operand) {
+  if (!node.fusion) return graph.spec(node.inputs[static_cast<std::size_t>(operand)]);
+  for (const FusedArg& arg : node.fusion->operands[static_cast<std::size_t>(operand)].args) {
+    if (arg.access == Access::full) {
+      return {DType::f32, graph.spec(node.inputs[static_cast<std::size_t>(arg.input)]).shape};
+    }
+  }
+  throw std::logic_error("graph: a prologue reads no tensor of its operand's shape");
+}
+
+Access access_of(const Shape& from, const Shape& to) {
+  if (from == to) return Access::full;
+  if (from.elements() == 1) return Access::scalar;
+  if (from[-1] == to[-1] && from.elements() == to[-1]) return Access::channel;
+  if (from.rank() == to.rank() && from[-1] == 1 && from.elements() * to[-1] == to.elements()) return Access::row;
+  return Access::broadcast;
 }
 
 std::string to_string(const Graph& graph, int number) {

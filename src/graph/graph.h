@@ -83,6 +83,12 @@ struct Graph {
 // For each node, the numbers of the nodes that read one of its outputs (each once, ascending).
 [[nodiscard]] std::vector<std::vector<int>> users_of(const Graph& graph);
 
+// What the kernel op of a (fused) node sees as operand `operand`: the spec of its input, or of its prologue's value.
+[[nodiscard]] Spec operand_spec(const Graph& graph, const Node& node, int operand);
+
+// How a tensor of shape `from` is indexed relative to one of shape `to`, to which it broadcasts.
+[[nodiscard]] Access access_of(const Shape& from, const Shape& to);
+
 // One line a node; `%3 = add(%1, %2) : f32[2,3]`.
 [[nodiscard]] std::string to_string(const Graph& graph);
 [[nodiscard]] std::string to_string(const Graph& graph, int node);

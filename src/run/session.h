@@ -1,0 +1,90 @@
+// Session: one State and the plans over it (training, evaluation, other batch sizes), which run one at a time in one
+// arena. It knows nothing of data sets, files or epochs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "nn/model.h"
+#include "nn/optimizer.h"
+#include "plan/plan.h"
+
+namespace stoker {
+
+// Builds the loss from the model's output and the target: one value a sample, [N].
+using LossFn = std::function<Value(nn::Net& net, Value output, Value target)>;
+
+struct SessionOptions {
+  nn::Optimizer optimizer;
+  nn::Schedule schedule;
+  double clip = 0;                  // global norm; 0: none
+  int accumulate = 1;               // micro-batches a step
+  std::vector<std::string> freeze;  // names or prefixes of parameters that are not trained
+  double label_smoothing = 0;
+  LossFn loss;                  // empty: softmax cross-entropy with integer labels
+  Spec target{DType::i32, {}};  // of one item; the default is a class number
+  std::uint64_t seed = 1;
+  std::string device = "cpu";
+  int threads = 0;                      // 0: one a core
+  std::vector<std::string> passes_off;  // names of passes to leave out
+  bool winograd = true;
+};
+
+// A batch in the caller's memory: `count` items and targets, densely packed.
+struct BatchView {
+  std::int64_t count = 0;
+  std::span<const float> items;
+  std::span<const std::byte> targets;  // count * target spec; may be empty for predict()
+};
+
+struct StepResult {
+  double loss = 0;           // mean over the batch
+  std::int64_t correct = 0;  // items whose largest output is the label (classification only)
+  std::int64_t count = 0;
+  std::int64_t step = 0;  // optimizer steps done so far
+};
+
+class Session {
+ public:
+  Session(nn::Model model, SessionOptions options);
+  ~Session();
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+
+  // One micro-batch: forward, backward, and the update when `accumulate` micro-batches are in (or `last` says that no
+  // more come). A loss or gradient that is not finite throws Code::not_finite and leaves the state as it was.
+  StepResult train(const BatchView& batch, bool last = false);
+  StepResult evaluate(const BatchView& batch);
+  // Writes count * outputs floats.
+  void predict(const BatchView& batch, std::span<float> outputs);
+
+  // State by name: parameters, statistics, moments ("optimizer.<moment>.<parameter>"), counters ("optimizer.step").
+  [[nodiscard]] const std::vector<StateVar>& states() const;
+  void read_state(std::string_view name, std::span<std::byte> bytes) const;
+  void write_state(std::string_view name, std::span<const std::byte> bytes);
+  [[nodiscard]] std::int64_t steps_done() const;
+
+  [[nodiscard]] const nn::Model& model() const;
+  [[nodiscard]] const SessionOptions& options() const;
+  [[nodiscard]] const Plan& train_plan(std::int64_t batch);  // compiled if it was not
+  [[nodiscard]] const Plan& predict_plan(std::int64_t batch);
+  // Runs the training plan once more (on whatever batch it was given last) and gives each step's seconds.
+  [[nodiscard]] std::vector<double> train_timings(std::int64_t batch);
+  [[nodiscard]] std::int64_t parameters() const;
+  [[nodiscard]] std::int64_t peak_bytes() const;  // State + arena + batch buffers: all that was allocated for tensors
+  [[nodiscard]] double flops_per_step(std::int64_t batch);
+  // Which instruction set (and later, tuning table) makes the bits; stored in checkpoints.
+  [[nodiscard]] std::string numerics_key() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stoker
