@@ -9,9 +9,12 @@
 namespace stoker {
 namespace {
 
-// y = f(x) for one item of two numbers; returns the network's outputs.
+// y = f(x) for one item; returns the network's outputs. A network needs a parameter: it has one that does nothing.
 std::vector<float> compute(const std::vector<float>& item, std::int64_t outputs, const BuildFunction& build) {
-  Network net(Model::custom("test", {static_cast<std::int64_t>(item.size())}, outputs, build));
+  const auto with_parameter = [&build](Builder& net, Tensor x) {
+    return build(net, x * net.parameter("one", {1}, {Init::Kind::constant, 1}));
+  };
+  Network net(Model::custom("test", {static_cast<std::int64_t>(item.size())}, outputs, with_parameter));
   return net.predict(item);
 }
 
