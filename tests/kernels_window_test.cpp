@@ -193,5 +193,79 @@ TEST(DepthwiseKernel, WeightGradientMatchesWithAndWithoutFusion) {
   }
 }
 
+Attrs pool_attrs(const Window& window) {
+  Attrs attrs = window.attrs();
+  attrs.set("kernel", window.kernel);
+  attrs.set("input_shape", Ints(window.x.dims().begin(), window.x.dims().end()));
+  return attrs;
+}
+
+const std::vector<Window> kPools = {
+    {.x = {3, 8, 10, 20}, .kernel = {2, 2}, .stride = {2, 2}},
+    {.x = {2, 9, 7, 65}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1, 1, 1}},
+    {.x = {1, 7, 7, 63}, .kernel = {3, 2}, .pad = {1, 0, 1, 1}},
+    {.x = {2, 11, 9, 7}, .kernel = {2, 3}, .stride = {3, 2}, .pad = {0, 1, 0, 1}, .dilation = {2, 2}},
+    {.x = {64, 24, 24, 20}, .kernel = {2, 2}, .stride = {2, 2}},
+    {.x = {1, 1, 1, 1}, .kernel = {1, 1}},
+};
+
+TEST(PoolingKernel, MaximumTakesTheFirstOfTiesAndNanWins) {
+  Random random(4);
+  for (const Window& window : kPools) {
+    std::vector<TestTensor> inputs = {random_integers(window.x, 4, DType::i32, random)};
+    inputs[0].spec.dtype = DType::f32;
+    inputs[0].values[inputs[0].values.size() / 2] = std::nan("");
+    const Shape y = window.y();
+    std::vector<double> want(at(y.elements()), -1e30);
+    std::vector<double> index(want.size());
+    window.for_pairs([&](std::int64_t from, std::int64_t to, std::int64_t tap) {
+      const double value = inputs[0].values[at(from)];
+      if (std::isnan(want[at(to)]) || !(value > want[at(to)] || std::isnan(value))) return;
+      want[at(to)] = value;
+      index[at(to)] = static_cast<double>(tap);
+    });
+    const TestNode test("max_pool", inputs, {{.shape = y}, {.dtype = DType::u8, .shape = y}}, pool_attrs(window));
+    const auto got = run_kernel(find_kernel(pooling_kernels(), "max_pool"), test, inputs);
+    expect_near(got[0], want, 0.0, str("max_pool ", window.x));
+    expect_near(got[1], index, 0.0, str("max_pool index ", window.x));
+
+    std::vector<TestTensor> grad_inputs = {{.spec = {.dtype = DType::u8, .shape = y}, .values = index},
+                                           random_tensor(y, random)};
+    std::vector<double> dx(at(window.x.elements()));
+    window.for_pairs([&](std::int64_t from, std::int64_t to, std::int64_t tap) {
+      if (index[at(to)] == static_cast<double>(tap)) dx[at(from)] += grad_inputs[1].values[at(to)];
+    });
+    const TestNode grad("max_pool_grad", grad_inputs, {{.shape = window.x}}, pool_attrs(window));
+    expect_near(run_kernel(find_kernel(pooling_kernels(), "max_pool_grad"), grad, grad_inputs)[0], dx, 1e-6,
+                str("max_pool_grad ", window.x));
+  }
+}
+
+TEST(PoolingKernel, AverageCountsPaddingOrNot) {
+  Random random(5);
+  for (const Window& window : kPools) {
+    for (const std::int64_t include : {0, 1}) {
+      const Shape y = window.y();
+      std::vector<double> count(at(y.elements()), include == 1 ? window.kernel[0] * window.kernel[1] : 0);
+      if (include == 0) window.for_pairs([&](std::int64_t, std::int64_t to, std::int64_t) { count[at(to)] += 1.0; });
+      const std::vector<TestTensor> x = {random_tensor(window.x, random)};
+      const std::vector<TestTensor> dy = {random_tensor(y, random)};
+      std::vector<double> want(count.size());
+      std::vector<double> dx(at(window.x.elements()));
+      window.for_pairs([&](std::int64_t from, std::int64_t to, std::int64_t) {
+        want[at(to)] += x[0].values[at(from)] / count[at(to)];
+        dx[at(from)] += dy[0].values[at(to)] / count[at(to)];
+      });
+      Attrs attrs = pool_attrs(window);
+      attrs.set("count_include_pad", include);
+      const TestNode test("avg_pool", x, {{.shape = y}}, attrs);
+      expect_near(run_kernel(find_kernel(pooling_kernels(), "avg_pool"), test, x)[0], want, 1e-6, "avg_pool");
+      const TestNode grad("avg_pool_grad", dy, {{.shape = window.x}}, attrs);
+      expect_near(run_kernel(find_kernel(pooling_kernels(), "avg_pool_grad"), grad, dy)[0], dx, 1e-6,
+                  str("avg_pool_grad ", window.x));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace stoker::cpu
