@@ -164,11 +164,9 @@ TEST(OpenDataset, SaysWhatItLookedFor) {
 
 // The folder with real data: $STOKER_DATA_DIR, or shared/data beside the repository.
 std::filesystem::path real_data() {
-  if (const char* given = std::getenv("STOKER_DATA_DIR")) return given;
-  for (auto folder = std::filesystem::current_path(); folder.has_relative_path(); folder = folder.parent_path()) {
-    if (std::filesystem::exists(folder / "shared" / "data")) return folder / "shared" / "data";
-  }
-  return {};
+  const char* given = std::getenv("STOKER_DATA_DIR");
+  if (given != nullptr) return given;
+  return std::filesystem::path(STOKER_TEST_DIR) / ".." / ".." / "shared" / "data";
 }
 
 TEST(OpenDataset, ReadsTheRealDigitsOfMnist) {

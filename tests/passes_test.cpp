@@ -160,14 +160,16 @@ TEST(Passes, bias_and_activation_join_the_op_before_them) {
 }
 
 TEST(Passes, an_optimizer_update_is_one_node_a_parameter) {
-  SessionOptions momentum;
-  momentum.optimizer = {.momentum = 0.9, .nesterov = true, .weight_decay = 0.01};
-  const Graph graph = with_passes(build_step(small_conv_net(), momentum, StepKind::train, 4).graph);
-  int updates = 0;
-  for (const Node& node : graph.nodes) {
-    updates += node.phase == Phase::update && node.op->name == "pointwise" && node.outputs[0].shape.elements() > 1;
+  for (const bool nesterov : {false, true}) {
+    SessionOptions momentum;
+    momentum.optimizer = {.momentum = 0.9, .nesterov = nesterov, .weight_decay = nesterov ? 0.01 : 0.0};
+    const Graph graph = with_passes(build_step(small_conv_net(), momentum, StepKind::train, 4).graph);
+    int updates = 0;
+    for (const Node& node : graph.nodes) {
+      updates += node.phase == Phase::update && node.op->name == "pointwise" && node.outputs[0].shape.elements() > 1;
+    }
+    EXPECT_EQ(updates, 6) << to_string(graph);
   }
-  EXPECT_EQ(updates, 6) << to_string(graph);
 }
 
 TEST(Passes, the_first_layers_input_gradient_is_never_computed) {
