@@ -51,6 +51,24 @@ TEST(Api, ALossOfOnesOwnTrains) {
   EXPECT_EQ(net.steps_done(), 300);
 }
 
+TEST(Api, FloatTargetsTrainARegression) {
+  const auto squared = [](Builder&, Tensor output, Tensor target) {
+    const Tensor error = output - target;
+    return sum(error * error, {1});
+  };
+  Network net(Model::layers({2, 1}), {.lr = 0.1, .loss = squared, .target = {1}});
+  const std::vector<float> items{0, 0, 1, 0, 0, 1, 1, 1};
+  const std::vector<float> targets{1, 3, 0, 2};  // 1 + 2 x - y
+  StepReport report;
+  for (int i = 0; i < 300; ++i) report = net.train_step(items, targets);
+  EXPECT_LT(report.loss, 1e-6);
+  EXPECT_LT(net.evaluate(items, targets).loss, 1e-6);
+  EXPECT_NEAR(net.parameter("0.weight")[0], 2, 1e-3);
+  EXPECT_NEAR(net.parameter("0.weight")[1], -1, 1e-3);
+  EXPECT_THROW(net.train_step(items, std::vector<std::int32_t>{0, 1, 0, 1}), Error);
+  EXPECT_THROW(net.train_step(items, std::vector<float>{0, 1, 0}), Error);
+}
+
 TEST(Api, NetworksInOneProcessDoNotDisturbEachOther) {
   const std::vector<float> items{0.1F, 0.9F, 0.8F, 0.2F, 0.4F, 0.6F};
   const std::vector<std::int32_t> labels{0, 1, 0};

@@ -232,7 +232,7 @@ TEST_F(Cli, ALossThatIsNotFiniteLeavesTheLastGoodCheckpoint) {
   // The first step makes weights so large that the second one overflows.
   std::ofstream csv(folder_ / "huge.csv");
   csv << "label,x,y\n";
-  for (int i = 0; i < 20; ++i) csv << i % 2 << ",1e38,-1e38\n";
+  for (int i = 0; i < 20; ++i) csv << i % 2 << ",1e30,-1e30\n";
   csv.close();
   const Finished first = call({"train", "--layers", "2,2", "--data", "huge.csv", "--epochs", "1", "--optimizer", "sgd",
                                "--save", "good.safetensors"});
