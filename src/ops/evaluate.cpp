@@ -141,9 +141,8 @@ std::vector<Spec> operand_specs(const Graph& graph, const Node& node) {
 
 Shape epilogue_domain(const Graph& graph, const Node& node) {
   if (node.op->traits.kernel) return node.op->infer(operand_specs(graph, node), node.attrs)[0].shape;
-  for (std::size_t k = 0; k < node.outputs.size(); ++k) {
-    if (node.fusion->results[k] == ResultKind::store) return node.outputs[k].shape;
-  }
+  // Sums of broadcast tensors alone do not tell the domain: a pointwise node names it.
+  if (node.attrs.has("shape")) return Shape(node.attrs.ints("shape"));
   return fused_domain(graph, node, node.fusion->extra);
 }
 

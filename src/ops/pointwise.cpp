@@ -219,6 +219,10 @@ void register_pointwise(std::vector<OpDef>& table) {
     op.reference = [&row](auto inputs, auto outputs, const Attrs& attrs) { reference(row, inputs, outputs, attrs); };
     op.emit = row.emit;
     op.cost = cost_of_emit(op.emit);
+    if (op.name == "stop_gradient") {  // once the gradients are built it has done its work
+      op.traits.composite = true;
+      op.expand = [](GraphBuilder&, const Node&, auto inputs) { return std::vector<Value>{inputs[0]}; };
+    }
     table.push_back(std::move(op));
   }
   table.push_back({.name = "dropout_mask",

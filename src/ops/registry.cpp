@@ -13,6 +13,12 @@ std::vector<OpDef> build_table() {
   ops::register_pointwise(table);
   ops::register_reductions(table);
   ops::register_matmul(table);
+  ops::register_conv2d(table);
+  ops::register_depthwise(table);
+  ops::register_pooling(table);
+  ops::register_norm(table);
+  ops::register_softmax(table);
+  ops::register_gather(table);
   ops::register_movement(table);
   ops::register_fused(table);
   std::ranges::sort(table, {}, &OpDef::name);

@@ -38,6 +38,7 @@ class EpilogueFuser {
   }
 
   Graph run() {
+    find_ready_times();
     for (int i = 0; i < static_cast<int>(graph_.nodes.size()); ++i) {
       if (groups_.of(i) == i && is_root(i)) grow(i);
     }
@@ -93,8 +94,8 @@ class EpilogueFuser {
     if (groups_.of(user) != user || user == root || found_.contains(user)) return false;
     if (static_cast<int>(group.order.size() + group.sum_order.size()) >= kMostResults * 2) return false;
     const Shape& shape = root_shape(root);
-    if (is_channel_sum(graph_, node(user)))
-      return graph_.spec(node(user).inputs[0]).shape == shape && shape.rank() >= 2;
+    if (node(user).phase != node(root).phase) return false;
+    if (is_channel_sum(graph_, node(user))) return group.instructions.contains(node(user).inputs[0]);
     if (!is_pointwise(user) || node(user).outputs[0].shape != shape) return false;
     if (node(user).fusion->epilogue.code.size() > kMostInstructions) return false;
     const bool kernel = !is_pointwise(root);
@@ -104,8 +105,27 @@ class EpilogueFuser {
       if (group.instructions.contains(input)) return true;
       // A sum of this very group is complete only when the whole tensor is.
       if (kernel && access_of(graph_.spec(input).shape, shape) == Access::broadcast) return false;
-      return !depends_on(graph_, input, root, groups_);
+      if (graph_.node(input).op->traits.source) return true;
+      return is_ready(input, root) && !depends_on(graph_, input, root, groups_);
     });
+  }
+
+  // Whether a value is there when the root runs. One that comes later may be independent of the root, but the root, and
+  // all that needs it, would have to wait. The updates of a tensor wait for its gradient's check anyway.
+  bool is_ready(Value input, int root) const {
+    if (node(root).phase == Phase::update && root_shape(root).elements() > 1) return true;
+    return ready_after_[static_cast<std::size_t>(input.node)] <= ready_after_[static_cast<std::size_t>(root)];
+  }
+
+  // For each node, the last step of substance (no source, no pointwise node) that it needs, itself included.
+  void find_ready_times() {
+    ready_after_.assign(graph_.nodes.size(), -1);
+    for (int i = 0; i < static_cast<int>(graph_.nodes.size()); ++i) {
+      int& time = ready_after_[static_cast<std::size_t>(i)];
+      for (const Value input : node(i).inputs)
+        time = std::max(time, ready_after_[static_cast<std::size_t>(input.node)]);
+      if (!is_pointwise(i) && !node(i).op->traits.source && !node(i).op->traits.view) time = i;
+    }
   }
 
   [[nodiscard]] const Shape& root_shape(int root) const { return node(root).outputs[0].shape; }
@@ -207,6 +227,7 @@ class EpilogueFuser {
   std::vector<std::vector<int>> users_;
   Groups groups_;
   std::vector<bool> needed_;
+  std::vector<int> ready_after_;
   std::map<int, Group> found_;
 };
 

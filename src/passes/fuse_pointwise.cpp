@@ -126,6 +126,7 @@ class PointwiseFuser {
       }
     }
     if (users.size() == 1 && !later_phase) return true;
+    if (node.phase == Phase::update) return false;  // its users follow it into one node (fuse-epilogue)
     if (shape(number).elements() <= kSmall) return weight.instructions <= 4;
     if (weight.costly > 1) return false;
     // Recomputing n times reads tensors * n; storing reads tensors + n and writes 1, but frees what it read.

@@ -29,26 +29,59 @@ std::vector<std::vector<int>> readers_of_states(const Graph& graph) {
 
 bool is_pointwise(const Node& node) { return node.fusion ? node.op->name == "pointwise" : node.op->traits.pointwise; }
 
-// Whether node `from` is needed, however indirectly, by node `to`.
-bool reaches(const Graph& graph, int from, int to) {
-  std::vector<bool> visited(graph.nodes.size(), false);
-  std::vector<int> open{to};
-  while (!open.empty()) {
-    const int node = open.back();
-    open.pop_back();
-    if (node == from) return true;
-    if (node < from || visited[static_cast<std::size_t>(node)]) continue;  // inputs come before their users
-    visited[static_cast<std::size_t>(node)] = true;
-    for (const Value input : graph.nodes[static_cast<std::size_t>(node)].inputs) open.push_back(input.node);
+// Decides which writes can go straight into their state's memory. A write in place must follow every reader of the old
+// value; these orders, added up over all writes, must not run in a circle.
+class WritePlanner {
+ public:
+  explicit WritePlanner(const Graph& graph) : readers_(readers_of_states(graph)), waits_for_(graph.nodes.size()) {
+    for (const NamedValue& output : graph.outputs) taken_.insert(storage_of(graph, output.value));
   }
-  return false;
-}
 
-bool can_write_in_place(const Graph& graph, const StateWrite& write, const std::vector<int>& readers,
-                        const std::set<Value>& taken) {
-  if (taken.contains(write.value) || !is_pointwise(graph.node(write.value))) return false;
-  return std::ranges::none_of(
-      readers, [&](int reader) { return reader != write.value.node && reaches(graph, write.value.node, reader); });
+  // Whether `write` may be done in place; if so, that is remembered.
+  bool take(const Graph& graph, const StateWrite& write) {
+    const int writer = write.value.node;
+    if (taken_.contains(write.value) || !is_pointwise(graph.node(write.value))) return false;
+    const std::vector<int>& readers = readers_[static_cast<std::size_t>(write.state)];
+    const auto waits_for_writer = [&](int reader) { return reader != writer && reaches(graph, writer, reader); };
+    if (std::ranges::any_of(readers, waits_for_writer)) return false;
+    taken_.insert(write.value);
+    for (const int reader : readers) {
+      if (reader != writer) waits_for_[static_cast<std::size_t>(writer)].push_back(reader);
+    }
+    return true;
+  }
+
+ private:
+  // Whether node `to` must come after node `from`.
+  [[nodiscard]] bool reaches(const Graph& graph, int from, int to) const {
+    std::vector<bool> visited(graph.nodes.size(), false);
+    std::vector<int> open{to};
+    while (!open.empty()) {
+      const int node = open.back();
+      open.pop_back();
+      if (node == from) return true;
+      if (visited[static_cast<std::size_t>(node)]) continue;
+      visited[static_cast<std::size_t>(node)] = true;
+      for (const Value input : graph.nodes[static_cast<std::size_t>(node)].inputs) open.push_back(input.node);
+      if (node >= static_cast<int>(waits_for_.size())) continue;
+      const std::vector<int>& earlier = waits_for_[static_cast<std::size_t>(node)];
+      open.insert(open.end(), earlier.begin(), earlier.end());
+    }
+    return false;
+  }
+
+  std::vector<std::vector<int>> readers_;
+  std::vector<std::vector<int>> waits_for_;  // beyond the data: readers of a state before its writer
+  std::set<Value> taken_;
+};
+
+Value add_copy(Graph& graph, Value value, const std::string& name) {
+  const Spec spec = graph.spec(value);
+  Node copy{.op = &find_op("pointwise"), .inputs = {value}, .outputs = {spec}, .phase = Phase::update, .name = name};
+  copy.attrs.set("shape", Ints(spec.shape.dims().begin(), spec.shape.dims().end()));
+  copy.fusion = std::make_shared<const Fusion>(Fusion{.extra = {{0, Access::full}}, .results = {ResultKind::store}});
+  graph.nodes.push_back(std::move(copy));
+  return {static_cast<int>(graph.nodes.size()) - 1, 0};
 }
 
 // What an order's next node would do to the memory in use.
@@ -105,23 +138,15 @@ Value storage_of(const Graph& graph, Value value) {
 bool is_free(const Node& node) { return node.op->traits.source || node.op->traits.view; }
 
 Graph with_safe_writes(Graph graph) {
-  const std::vector<std::vector<int>> readers = readers_of_states(graph);
-  std::set<Value> taken;
-  for (const NamedValue& output : graph.outputs) taken.insert(storage_of(graph, output.value));
-  const std::size_t writes = graph.writes.size();
-  for (std::size_t i = 0; i < writes; ++i) {
+  WritePlanner planner(graph);
+  for (std::size_t i = 0; i < graph.writes.size(); ++i) {
     StateWrite& write = graph.writes[i];
-    if (!can_write_in_place(graph, write, readers[static_cast<std::size_t>(write.state)], taken)) {
-      const Spec spec = graph.spec(write.value);
-      Node copy{.op = &find_op("pointwise"), .inputs = {write.value}, .outputs = {spec}, .phase = Phase::update};
-      copy.attrs.set("shape", Ints(spec.shape.dims().begin(), spec.shape.dims().end()));
-      copy.name = graph.states[static_cast<std::size_t>(write.state)].name;
-      copy.fusion =
-          std::make_shared<const Fusion>(Fusion{.extra = {{0, Access::full}}, .results = {ResultKind::store}});
-      graph.nodes.push_back(std::move(copy));
-      write.value = {static_cast<int>(graph.nodes.size()) - 1, 0};
-    }
-    taken.insert(write.value);
+    if (planner.take(graph, write)) continue;
+    const std::string& name = graph.states[static_cast<std::size_t>(write.state)].name;
+    // Two states may exchange their values, so the old value of one is put aside first.
+    if (graph.node(storage_of(graph, write.value)).op->name == "state")
+      write.value = add_copy(graph, write.value, name);
+    write.value = add_copy(graph, write.value, name);
   }
   return graph;
 }

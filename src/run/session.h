@@ -73,8 +73,10 @@ class Session {
   [[nodiscard]] const nn::Model& model() const;
   [[nodiscard]] const SessionOptions& options() const;
   [[nodiscard]] const Plan& train_plan(std::int64_t batch);  // compiled if it was not
+  [[nodiscard]] const Plan& predict_plan(std::int64_t batch);
+  // Runs the training plan once more (on whatever batch it was given last) and gives each step's seconds.
+  [[nodiscard]] std::vector<double> train_timings(std::int64_t batch);
   [[nodiscard]] std::int64_t parameters() const;
-  [[nodiscard]] std::int64_t trained_parameters() const;
   [[nodiscard]] std::int64_t peak_bytes() const;  // State + arena + batch buffers: all that was allocated for tensors
   [[nodiscard]] double flops_per_step(std::int64_t batch);
   // Which instruction set (and later, tuning table) makes the bits; stored in checkpoints.

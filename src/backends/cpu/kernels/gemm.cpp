@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "backends/cpu/kernels/simd.h"
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/kernels/gemm.cpp"
 #include <hwy/foreach_target.h>  // must come before highway.h

@@ -63,16 +63,6 @@ RectView GemmOperand::view(const Rect& rect, bool in_place, float* buffer, std::
   return {.data = buffer, .stride = stride};
 }
 
-const Shape& operand_shape(const Graph& graph, const Node& node, int operand) {
-  int input = operand;
-  if (node.fusion != nullptr && static_cast<std::size_t>(operand) < node.fusion->operands.size()) {
-    const std::vector<FusedArg>& args = node.fusion->operands[static_cast<std::size_t>(operand)].args;
-    const auto full = std::ranges::find(args, Access::full, &FusedArg::access);
-    if (full != args.end()) input = full->input;
-  }
-  return graph.spec(node.inputs[static_cast<std::size_t>(input)]).shape;
-}
-
 KernelContext counting_context(const Graph& graph, const Node& node, int threads) {
   return {.graph = graph,
           .node = node,

@@ -168,8 +168,6 @@ class GemmOperand {
 void copy_rows(const float* src, std::int64_t src_stride, std::int64_t rows, std::int64_t columns, float* dst,
                std::int64_t dst_stride);
 
-// The shape of the kernel op's operand: that of its input, or of the full-size tensor in its prologue.
-[[nodiscard]] const Shape& operand_shape(const Graph& graph, const Node& node, int operand);
 
 // A context for counting scratch: everything but the pointers.
 [[nodiscard]] KernelContext counting_context(const Graph& graph, const Node& node, int threads);

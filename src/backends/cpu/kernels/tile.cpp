@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "backends/cpu/kernels/tile_compile.h"
+#include "backends/cpu/kernels/tile_cut.h"
 #include "base/error.h"
+#include "graph/op_def.h"
 
 namespace stoker::cpu {
 namespace {
@@ -216,20 +218,34 @@ TileExpr::TileExpr(const Expr& expr, std::vector<TileArg> args, std::int64_t ten
   TileCompiler(*this).compile(expr);
 }
 
-TileExpr bind_operand(const KernelContext& context, int operand) {
-  const Prologue plain{.args = {{.input = operand, .access = Access::full}}};
-  const Fusion* fusion = context.node.fusion.get();
-  const bool has_prologue =
-      fusion != nullptr && at(operand) < fusion->operands.size() && !fusion->operands[at(operand)].args.empty();
-  const Prologue& prologue = has_prologue ? fusion->operands[at(operand)] : plain;
-  std::vector<TileArg> args;
-  std::int64_t channels = 1;
+namespace {
+
+// The operand's prologue; the plain tensor where there is none.
+Prologue prologue_of(const Node& node, int operand) {
+  const Fusion* fusion = node.fusion.get();
+  if (fusion != nullptr && at(operand) < fusion->operands.size() && !fusion->operands[at(operand)].args.empty())
+    return fusion->operands[at(operand)];
+  return {.args = {{.input = operand, .access = Access::full}}};
+}
+
+}  // namespace
+
+const Shape& operand_shape(const Graph& graph, const Node& node, int operand) {
+  const Prologue prologue = prologue_of(node, operand);
   for (const FusedArg& arg : prologue.args) {
-    const Spec& spec = context.input_spec(arg.input);
-    args.push_back({.data = context.inputs[at(arg.input)], .dtype = spec.dtype, .access = arg.access});
-    if (arg.access == Access::full && spec.shape.rank() > 0) channels = spec.shape[-1];
+    if (arg.access == Access::full) return graph.spec(node.inputs[at(arg.input)]).shape;
   }
-  return {prologue.expr, std::move(args), channels};
+  fail(Code::unsupported, node.op->name, ": operand ", operand, " reads no tensor in full");
+}
+
+TileExpr bind_operand(const KernelContext& context, int operand) {
+  const Prologue prologue = prologue_of(context.node, operand);
+  const Shape& shape = operand_shape(context.graph, context.node, operand);
+  std::vector<TileArg> args;
+  for (const FusedArg& arg : prologue.args)
+    args.push_back(
+        {.data = context.inputs[at(arg.input)], .dtype = context.input_spec(arg.input).dtype, .access = arg.access});
+  return {prologue.expr, std::move(args), shape.rank() > 0 ? shape[-1] : 1};
 }
 
 void evaluate_rect(const TileExpr& expr, const Rect& rect, float* dst, std::int64_t stride, std::byte* scratch) {
@@ -278,21 +294,30 @@ void TileEpilogue::apply(const Rect& rect, const float* block, std::int64_t stri
   run.run();
 }
 
-void TileEpilogue::finish_sums(float* partial, std::int64_t chunks) const {
+void TileEpilogue::finish_sums(float* partial, std::int64_t chunks, ThreadPool* pool) const {
   const std::int64_t n = sums() * channels_;
   if (n == 0) return;
-  sum_pairwise(partial, chunks, n);
+  sum_pairwise(partial, chunks, n, pool);
   for (int i = 0; i < sums(); ++i)
     std::memcpy(sum_outputs_[at(i)], partial + i * channels_, static_cast<std::size_t>(channels_) * sizeof(float));
 }
 
-void sum_pairwise(float* partial, std::int64_t count, std::int64_t n) {
-  for (std::int64_t step = 1; step < count; step *= 2) {
-    for (std::int64_t i = 0; i + step < count; i += 2 * step) {
-      float* to = partial + i * n;
-      const float* from = partial + (i + step) * n;
-      for (std::int64_t k = 0; k < n; ++k) to[k] += from[k];
+void sum_pairwise(float* partial, std::int64_t count, std::int64_t n, ThreadPool* pool) {
+  const Cut cut = cut_work(n, 0.2 * static_cast<double>(count), 64);
+  const auto sum_columns = [&](std::int64_t task, int) {
+    const std::int64_t first = cut.begin(task);
+    for (std::int64_t step = 1; step < count; step *= 2) {
+      for (std::int64_t i = 0; i + step < count; i += 2 * step) {
+        float* to = partial + i * n + first;
+        const float* from = partial + (i + step) * n + first;
+        for (std::int64_t k = 0; k < cut.count(task); ++k) to[k] += from[k];
+      }
     }
+  };
+  if (pool != nullptr) {
+    pool->run(cut.tasks, sum_columns);
+  } else {
+    for (std::int64_t task = 0; task < cut.tasks; ++task) sum_columns(task, 0);
   }
 }
 

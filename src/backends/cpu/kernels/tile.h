@@ -81,6 +81,9 @@ class TileExpr {
   bool plain_ = false;
 };
 
+// The shape of operand `operand` of the node's kernel op: that of the first tensor that its prologue reads in full.
+[[nodiscard]] const Shape& operand_shape(const Graph& graph, const Node& node, int operand);
+
 // Binds operand `operand` of the node's kernel op: its prologue, or the plain input where there is no fusion.
 [[nodiscard]] TileExpr bind_operand(const KernelContext& context, int operand);
 
@@ -109,8 +112,9 @@ class TileEpilogue {
   // argument's address.
   void apply(const Rect& rect, const float* block, std::int64_t stride, float* partial, bool accumulate,
              std::byte* scratch, const std::int64_t* arg_offsets = nullptr) const;
-  // Adds the chunks' partial sums pairwise, in the order of the chunks, and stores them. Overwrites `partial`.
-  void finish_sums(float* partial, std::int64_t chunks) const;
+  // Adds the chunks' partial sums pairwise, in the order of the chunks, and stores them. Overwrites `partial`. Uses
+  // the pool, if given, where that pays.
+  void finish_sums(float* partial, std::int64_t chunks, ThreadPool* pool = nullptr) const;
 
  private:
   TileExpr expr_;
@@ -121,6 +125,6 @@ class TileEpilogue {
 };
 
 // Adds `count` arrays of n floats pairwise into the first one: the same order whatever the threads.
-void sum_pairwise(float* partial, std::int64_t count, std::int64_t n);
+void sum_pairwise(float* partial, std::int64_t count, std::int64_t n, ThreadPool* pool = nullptr);
 
 }  // namespace stoker::cpu

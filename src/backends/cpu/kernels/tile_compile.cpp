@@ -260,10 +260,11 @@ void TileCompiler::place_scratch() {
     tiles += held.expanded < 0 ? 1 : 2;
   }
   const std::int64_t room = kTileScratchBytes / static_cast<std::int64_t>(sizeof(float)) - next;
-  const std::int64_t fits = room / std::max<std::int64_t>(tiles, 1) / kTileLine * kTileLine;
+  const std::int64_t fits = room / std::max<std::int64_t>(tiles, 1) / kTileLine * kTileLine - kTileLine;
   require(fits >= kSmallestTile, Code::bad_argument, "expression: too many values for a tile: ", tiles);
   target_.tile_ = std::min(kLargestTile, fits);
-  const auto place = [&] { return std::exchange(next, next + target_.tile_); };
+  // A line between tiles: at a distance of 4096 bytes a load would wait for an unrelated store.
+  const auto place = [&] { return std::exchange(next, next + target_.tile_ + kTileLine); };
   for (TileExpr::Held& held : target_.tiles_) held.compact = place();
   for (TileExpr::Held& held : target_.channels_) {
     held.compact = place();

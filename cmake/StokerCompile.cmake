@@ -1,0 +1,38 @@
+# How every file of ours is compiled: the interface target stoker_compile. Only this file holds flags.
+add_library(stoker_compile INTERFACE)
+
+# GCC 12 warns of its own std::string (PR105651), and of designated initialisers that leave defaults.
+target_compile_options(stoker_compile INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Werror -Wno-missing-field-initializers
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+  -fno-math-errno -ffunction-sections -fdata-sections)
+if(NOT APPLE)
+  target_link_options(stoker_compile INTERFACE -Wl,--gc-sections)
+endif()
+# A static library goes into somebody's app and must not add to what the app exports. A shared one exports everything:
+# the tests link to its insides.
+if(NOT BUILD_SHARED_LIBS)
+  target_compile_options(stoker_compile INTERFACE -fvisibility=hidden -fvisibility-inlines-hidden)
+endif()
+
+# Highway compiles a kernel once for each target that stays enabled. On x86: the baseline, AVX2 and AVX-512 (SSSE3 and
+# SSE4 pass nobody by; bits 0-7 are the finer kinds of AVX-512, whose additions fp32 does not use). On Arm: NEON and SVE
+# of any width (bits 24-26 are SVE2 and the two fixed widths).
+set(disabled "(HWY_SSSE3|HWY_SSE4|0xFF|0x7000000)")
+# Sanitized builds check our logic, not each instruction set again: one target less is a third of the compile time.
+if(STOKER_SANITIZE)
+  set(disabled "(HWY_SSSE3|HWY_SSE4|HWY_AVX3|0xFF|0x7000000)")
+endif()
+target_compile_definitions(stoker_compile INTERFACE "HWY_DISABLED_TARGETS=${disabled}")
+
+if(STOKER_SANITIZE)
+  target_compile_options(stoker_compile INTERFACE
+    -fsanitize=${STOKER_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(stoker_compile INTERFACE -fsanitize=${STOKER_SANITIZE})
+endif()
+
+find_program(STOKER_CCACHE ccache)
+mark_as_advanced(STOKER_CCACHE)
+if(STOKER_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${STOKER_CCACHE})
+endif()

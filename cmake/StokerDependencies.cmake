@@ -1,0 +1,36 @@
+# Finds what Stoker is built with. Where there are no packages (Android), Highway is built from STOKER_HIGHWAY_SOURCE and
+# the header-only libraries are taken from STOKER_JSON_INCLUDE and STOKER_CLI11_INCLUDE.
+set(STOKER_HIGHWAY_SOURCE "" CACHE PATH "Highway's source folder, where no package of it is installed")
+set(STOKER_JSON_INCLUDE "" CACHE PATH "The folder that holds nlohmann/json.hpp, where no package of it is installed")
+set(STOKER_CLI11_INCLUDE "" CACHE PATH "The folder that holds CLI/CLI.hpp, where no package of it is installed")
+
+find_package(Threads REQUIRED)
+find_package(ZLIB REQUIRED)
+
+if(STOKER_HIGHWAY_SOURCE)
+  set(HWY_ENABLE_TESTS OFF CACHE BOOL "" FORCE)
+  set(HWY_ENABLE_EXAMPLES OFF CACHE BOOL "" FORCE)
+  set(HWY_ENABLE_CONTRIB OFF CACHE BOOL "" FORCE)
+  set(HWY_ENABLE_INSTALL ON CACHE BOOL "" FORCE)
+  add_subdirectory(${STOKER_HIGHWAY_SOURCE} highway)
+  if(NOT TARGET hwy::hwy)
+    add_library(hwy::hwy ALIAS hwy)
+  endif()
+else()
+  find_package(hwy REQUIRED)
+endif()
+
+function(stoker_header_library target package include_dir)
+  if(include_dir)
+    add_library(${target} INTERFACE IMPORTED)
+    target_include_directories(${target} SYSTEM INTERFACE ${include_dir})
+  else()
+    find_package(${package} REQUIRED)
+    set_target_properties(${target} PROPERTIES IMPORTED_GLOBAL ON)
+  endif()
+endfunction()
+
+stoker_header_library(nlohmann_json::nlohmann_json nlohmann_json "${STOKER_JSON_INCLUDE}")
+if(STOKER_CLI)
+  stoker_header_library(CLI11::CLI11 CLI11 "${STOKER_CLI11_INCLUDE}")
+endif()

@@ -1,0 +1,16 @@
+#include "backends/backend.h"
+#include "backends/cpu/cpu_backend.h"
+#include "base/error.h"
+
+namespace stoker {
+
+std::vector<DeviceInfo> list_devices() { return {make_cpu_backend({})->describe()}; }
+
+std::unique_ptr<Backend> make_backend(std::string_view device, const BackendOptions& options) {
+  if (device == "cpu" || device == "auto") return make_cpu_backend(options);
+  std::string known;
+  for (const DeviceInfo& info : list_devices()) known += (known.empty() ? "" : ", ") + info.id;
+  fail(Code::bad_argument, "no device '", device, "' on this machine or in this build; there are: auto, ", known);
+}
+
+}  // namespace stoker

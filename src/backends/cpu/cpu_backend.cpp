@@ -1,0 +1,172 @@
+#include "backends/cpu/cpu_backend.h"
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <string>
+
+#include "backends/cpu/kernel.h"
+#include "backends/cpu/kernels/pointwise.h"
+#include "backends/host_memory.h"
+#include "base/error.h"
+#include "base/threads.h"
+#include "graph/op_def.h"
+
+namespace stoker {
+namespace {
+
+using cpu::Kernel;
+using cpu::KernelContext;
+using cpu::KernelDef;
+
+// The kernels by op name. Pointwise ops, of which there are many, share one.
+class KernelTable {
+ public:
+  KernelTable() {
+    for (const std::span<const KernelDef> family :
+         {cpu::pointwise_kernels(), cpu::reduction_kernels(), cpu::matmul_kernels(), cpu::conv2d_kernels(),
+          cpu::depthwise_kernels(), cpu::pooling_kernels(), cpu::softmax_kernels(), cpu::gather_kernels(),
+          cpu::movement_kernels()}) {
+      for (const KernelDef& kernel : family) kernels_.emplace(kernel.op, &kernel);
+    }
+  }
+
+  [[nodiscard]] const KernelDef* find(const Node& node) const {
+    if (node.op->traits.pointwise) return kernels_.at("pointwise");
+    const auto at = kernels_.find(node.op->name);
+    return at == kernels_.end() ? nullptr : at->second;
+  }
+
+ private:
+  std::map<std::string, const KernelDef*, std::less<>> kernels_;
+};
+
+class CpuTarget : public Target {
+ public:
+  CpuTarget(const KernelTable& kernels, int threads) : kernels_(kernels), threads_(threads) {}
+
+  [[nodiscard]] std::string name() const override { return "cpu"; }
+  [[nodiscard]] bool supports(const Graph&, const Node& node) const override { return kernels_.find(node) != nullptr; }
+  [[nodiscard]] std::int64_t workspace(const Graph& graph, const Node& node) const override {
+    const KernelDef* kernel = kernels_.find(node);
+    return kernel && kernel->workspace ? kernel->workspace(graph, node, threads_) : 0;
+  }
+  [[nodiscard]] int prologue_tensors(const Graph& graph, const Node& node, int operand) const override {
+    const KernelDef* kernel = kernels_.find(node);
+    return kernel && kernel->prologue_tensors ? kernel->prologue_tensors(graph, node, operand) : 0;
+  }
+  [[nodiscard]] bool takes_epilogue(const Graph& graph, const Node& node) const override {
+    const KernelDef* kernel = kernels_.find(node);
+    return kernel && kernel->takes_epilogue && kernel->takes_epilogue(graph, node);
+  }
+
+ private:
+  const KernelTable& kernels_;
+  int threads_;
+};
+
+class CpuExecutable : public Executable {
+ public:
+  CpuExecutable(std::vector<Kernel> kernels, std::vector<std::vector<float>> constants, ThreadPool& pool)
+      : kernels_(std::move(kernels)), constants_(std::move(constants)), pool_(pool) {}
+
+  void run() override {
+    for (const Kernel& kernel : kernels_) kernel(pool_);
+  }
+
+  [[nodiscard]] std::vector<double> timings() override {
+    std::vector<double> seconds;
+    seconds.reserve(kernels_.size());
+    for (const Kernel& kernel : kernels_) {
+      const auto start = std::chrono::steady_clock::now();
+      kernel(pool_);
+      seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    }
+    return seconds;
+  }
+
+ private:
+  std::vector<Kernel> kernels_;
+  std::vector<std::vector<float>> constants_;  // what constant places point into
+  ThreadPool& pool_;
+};
+
+class CpuBackend : public Backend {
+ public:
+  explicit CpuBackend(const BackendOptions& options) : pool_(options.threads), target_(kernels_, pool_.threads()) {
+    require(options.threads >= 0 && options.threads <= 256, Code::bad_argument, "threads must be in 0..256, not ",
+            options.threads);
+  }
+
+  [[nodiscard]] DeviceInfo describe() const override {
+    return {"cpu", "CPU", str(numerics_key(), ", ", pool_.threads(), pool_.threads() == 1 ? " thread" : " threads")};
+  }
+  [[nodiscard]] const Target& target() const override { return target_; }
+
+  [[nodiscard]] std::string numerics_key() const override {
+    // The best of the targets that both this build and this CPU have: the lowest bit.
+    const std::int64_t targets = hwy::SupportedTargets() & HWY_TARGETS;
+    return hwy::TargetName(targets & -targets);
+  }
+
+  [[nodiscard]] std::unique_ptr<Memory> allocate(std::int64_t bytes) override {
+    return std::make_unique<HostMemory>(bytes);
+  }
+
+  void upload(Memory& memory, std::int64_t offset, std::span<const std::byte> bytes) override {
+    DCHECK(offset + static_cast<std::int64_t>(bytes.size()) <= memory.bytes());
+    std::memcpy(dynamic_cast<HostMemory&>(memory).data() + offset, bytes.data(), bytes.size());
+  }
+
+  void download(const Memory& memory, std::int64_t offset, std::span<std::byte> bytes) override {
+    DCHECK(offset + static_cast<std::int64_t>(bytes.size()) <= memory.bytes());
+    std::memcpy(bytes.data(), dynamic_cast<const HostMemory&>(memory).data() + offset, bytes.size());
+  }
+
+  [[nodiscard]] std::unique_ptr<Executable> compile(const Plan& plan, const Bindings& bindings) override {
+    std::vector<std::vector<float>> constants(plan.graph.nodes.size());
+    std::vector<Kernel> kernels;
+    kernels.reserve(plan.steps.size());
+    for (const Step& step : plan.steps) {
+      const Node& node = plan.graph.nodes[static_cast<std::size_t>(step.node)];
+      KernelContext context{.graph = plan.graph, .node = node, .threads = pool_.threads()};
+      for (const Place& place : step.inputs) context.inputs.push_back(pointer(plan, bindings, place, constants));
+      for (const Place& place : step.outputs) context.outputs.push_back(pointer(plan, bindings, place, constants));
+      if (step.scratch.kind != Place::Kind::none) context.scratch = pointer(plan, bindings, step.scratch, constants);
+      kernels.push_back(kernels_.find(node)->prepare(context));
+    }
+    return std::make_unique<CpuExecutable>(std::move(kernels), std::move(constants), pool_);
+  }
+
+ private:
+  static std::byte* pointer(const Plan& plan, const Bindings& bindings, const Place& place,
+                            std::vector<std::vector<float>>& constants) {
+    const auto index = static_cast<std::size_t>(place.index);
+    const auto data = [](Memory* memory) { return dynamic_cast<HostMemory&>(*memory).data(); };
+    switch (place.kind) {
+      case Place::Kind::arena: return data(bindings.arena) + place.offset;
+      case Place::Kind::state: return data(bindings.states[index]);
+      case Place::Kind::input: return data(bindings.inputs[index]);
+      case Place::Kind::constant:
+        if (constants[index].empty()) constants[index] = plan.graph.nodes[index].attrs.floats("values");
+        return reinterpret_cast<std::byte*>(constants[index].data());
+      case Place::Kind::none: break;
+    }
+    return nullptr;
+  }
+
+  KernelTable kernels_;
+  ThreadPool pool_;
+  CpuTarget target_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend(const BackendOptions& options) {
+  return std::make_unique<CpuBackend>(options);
+}
+
+}  // namespace stoker

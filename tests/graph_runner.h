@@ -1,0 +1,104 @@
+// Runs any graph on a backend, from and to the doubles that the references use.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backends/backend.h"
+#include "graph/op_def.h"
+#include "passes/pass.h"
+#include "plan/plan.h"
+
+namespace stoker::test {
+
+template <typename T>
+std::vector<std::byte> packed(const std::vector<double>& values) {
+  std::vector<std::byte> bytes(values.size() * sizeof(T));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const T value = static_cast<T>(values[i]);
+    std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
+  }
+  return bytes;
+}
+
+inline std::vector<std::byte> packed(DType dtype, const std::vector<double>& values) {
+  switch (dtype) {
+    case DType::i32: return packed<std::int32_t>(values);
+    case DType::i64: return packed<std::int64_t>(values);
+    case DType::u8:
+    case DType::b8: return packed<std::uint8_t>(values);
+    default: return packed<float>(values);
+  }
+}
+
+template <typename T>
+std::vector<double> unpacked(std::span<const std::byte> bytes) {
+  std::vector<double> values(bytes.size() / sizeof(T));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    T value{};
+    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+    values[i] = static_cast<double>(value);
+  }
+  return values;
+}
+
+inline std::vector<double> unpacked(DType dtype, std::span<const std::byte> bytes) {
+  switch (dtype) {
+    case DType::i32: return unpacked<std::int32_t>(bytes);
+    case DType::i64: return unpacked<std::int64_t>(bytes);
+    case DType::u8:
+    case DType::b8: return unpacked<std::uint8_t>(bytes);
+    default: return unpacked<float>(bytes);
+  }
+}
+
+// Runs the graph's passes, plans, compiles and runs it once. States are updated; returns the outputs.
+inline std::vector<RefTensor> run_on(Backend& backend, const Graph& graph, std::span<const RefTensor> inputs,
+                                     std::span<RefTensor> states, const PassOptions& passes = {}) {
+  const Plan plan = make_plan(run_passes(graph, backend.target(), passes), backend.target(),
+                              {.in_place = passes.is_on(kInPlace), .early_update = passes.is_on(kEarlyUpdate)});
+  std::vector<std::unique_ptr<Memory>> memories;
+  const auto allocate = [&](std::int64_t bytes) { return memories.emplace_back(backend.allocate(bytes)).get(); };
+  Bindings bindings{.arena = allocate(plan.arena_bytes)};
+  // Whatever a step reads, a step before it must have written.
+  const std::vector<std::byte> garbage(static_cast<std::size_t>(plan.arena_bytes), std::byte{0xFF});
+  backend.upload(*bindings.arena, 0, garbage);
+  for (std::size_t i = 0; i < plan.graph.states.size(); ++i) {
+    bindings.states.push_back(allocate(plan.graph.states[i].spec.bytes()));
+    backend.upload(*bindings.states[i], 0, packed(plan.graph.states[i].spec.dtype, states[i].data));
+  }
+  for (std::size_t i = 0; i < plan.graph.inputs.size(); ++i) {
+    const Spec& spec = plan.graph.spec(plan.graph.inputs[i].value);
+    bindings.inputs.push_back(allocate(spec.bytes()));
+    backend.upload(*bindings.inputs[i], 0, packed(spec.dtype, inputs[i].data));
+  }
+  backend.compile(plan, bindings)->run();
+
+  const auto read = [&](const Memory& memory, std::int64_t offset, const Spec& spec) {
+    std::vector<std::byte> bytes(static_cast<std::size_t>(spec.bytes()));
+    backend.download(memory, offset, bytes);
+    return RefTensor{spec.shape, unpacked(spec.dtype, bytes)};
+  };
+  std::vector<RefTensor> outputs;
+  for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
+    const Place& place = plan.outputs[i];
+    const Spec& spec = plan.graph.spec(plan.graph.outputs[i].value);
+    const auto index = static_cast<std::size_t>(place.index);
+    if (place.kind == Place::Kind::constant) {
+      const std::vector<float>& values = plan.graph.nodes[index].attrs.floats("values");
+      outputs.push_back({spec.shape, {values.begin(), values.end()}});
+      continue;
+    }
+    const Memory& memory = place.kind == Place::Kind::arena   ? *bindings.arena
+                           : place.kind == Place::Kind::state ? *bindings.states[index]
+                                                              : *bindings.inputs[index];
+    outputs.push_back(read(memory, place.kind == Place::Kind::arena ? place.offset : 0, spec));
+  }
+  for (std::size_t i = 0; i < states.size(); ++i) states[i] = read(*bindings.states[i], 0, plan.graph.states[i].spec);
+  return outputs;
+}
+
+}  // namespace stoker::test
