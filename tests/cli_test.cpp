@@ -77,6 +77,7 @@ TEST_F(Cli, AnswersBadInputWithOneLineAndStatusOne) {
       {{"train", "mlp", "--device", "opencl"}, "cpu"},
       {{"train", "mlp", "--resume", "absent.safetensors"}, "absent.safetensors"},
       {{"train", "mlp", "--init", "bad.safetensors"}, "bad.safetensors"},
+      {{"train", "mlp", "--init", "bad.safetensors", "--resume", "bad.safetensors"}, "not both"},
       {{"train", "resnet18-32", "--data", "digits", "--items", "10"}, "32"},
       {{"train", "--layers", "784,5", "--data", "digits", "--items", "10"}, "classes"},
       {{"eval", "mlp", "--init", "absent.safetensors"}, "absent.safetensors"},

@@ -79,6 +79,9 @@ void print_end(const Network& network, const FitReport& report, const std::strin
 }
 
 void run(TrainFlags flags, const CLI::App& command) {
+  if (!flags.init.empty() && !flags.resume.empty()) {
+    throw Error(Code::bad_argument, "give --init (weights alone) or --resume (the whole training), not both");
+  }
   std::string model_name;
   if (!flags.resume.empty()) {
     const CheckpointInfo info = read_checkpoint_info(flags.resume);

@@ -10,7 +10,7 @@ namespace {
 template <typename Flags, typename Visit>
 void for_each_kept(Flags& f, const Visit& visit) {
   visit("--data", f.data.data, "digits (built in), random, or a folder or file: idx, CIFAR-10, CSV");
-  visit("--items", f.data.items, "Use at most so many items of the training and of the test part");
+  visit("--items", f.data.items, "Use at most so many items of the training and of the test part (default: all)");
   visit("--csv-scale", f.data.scale, "Multiply CSV values by this (0.00392157 for pixels)");
   visit("--epochs", f.epochs, "Passes over the training part, in all");
   visit("--batch", f.batch, "Items a batch (default: the model's)");
