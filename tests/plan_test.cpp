@@ -48,8 +48,8 @@ void expect_ordered(const Plan& plan) {
       const Node& maker = plan.graph.node(storage);
       if (maker.op->name == "state") {
         const auto at = written_at.find(static_cast<int>(maker.attrs.integer("index")));
-        if (at != written_at.end())
-          EXPECT_LE(static_cast<int>(i), at->second) << to_string(plan.graph, plan.steps[i].node);
+        const int written = at == written_at.end() ? static_cast<int>(plan.steps.size()) : at->second;
+        EXPECT_LE(static_cast<int>(i), written) << to_string(plan.graph, plan.steps[i].node);
       } else if (!maker.op->traits.source) {
         EXPECT_LT(position.at(storage.node), static_cast<int>(i));
       }
@@ -172,6 +172,16 @@ TEST(Plan, in_place_saves_memory) {
   const Graph fused = run_passes(graph, backend->target());
   EXPECT_LE(make_plan(fused, backend->target(), {.in_place = true}).arena_bytes,
             make_plan(fused, backend->target(), {.in_place = false}).arena_bytes);
+}
+
+TEST(Plan, an_output_is_never_written_over) {
+  GraphBuilder b;
+  const Value x = ops::input(b, "x", {DType::f32, {8, 8}});
+  const Value y = ops::softmax(b, x);
+  b.set_output("y", y);
+  b.set_output("z", ops::tanh(b, y));
+  const Plan plan = plan_of(std::move(b).finish());
+  EXPECT_NE(plan.outputs[0].offset, plan.outputs[1].offset) << to_string(plan);
 }
 
 TEST(Plan, an_op_that_the_device_lacks_is_an_error_that_names_it) {

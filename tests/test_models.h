@@ -15,16 +15,16 @@ inline nn::Model residual_net() {
   model.outputs = 4;
   model.forward = [](nn::Net& net, Value x) {
     GraphBuilder& b = net.builder();
-    const auto conv_norm = [&](Value in, const std::string& name, std::int64_t outputs, nn::ConvOptions options) {
+    const auto conv = [&](Value in, const std::string& name, std::int64_t outputs, nn::ConvOptions options) {
       options.bias = false;
-      return net.batch_norm(net.conv2d(in, name + ".0", outputs, options), name + ".1");
+      return net.conv2d(in, name, outputs, options);
     };
-    Value h = ops::relu6(b, conv_norm(x, "stem", 8, {.kernel = 3, .pad = 1}));
-    Value y = ops::relu6(b, conv_norm(h, "expand", 16, {.kernel = 1}));
-    y = ops::relu6(b, conv_norm(y, "depthwise", 16, {.kernel = 3, .pad = 1, .groups = 16}));
-    y = conv_norm(y, "project", 8, {.kernel = 1});
-    h = ops::add(b, h, y);
-    return net.linear(ops::global_avg_pool(b, h), "classifier", 4);
+    const Value h = ops::relu6(b, net.batch_norm(conv(x, "stem.0", 8, {.kernel = 3, .pad = 1}), "stem.1"));
+    Value y = ops::relu6(b, net.batch_norm(conv(h, "block.0.0", 16, {.kernel = 1}), "block.0.1"));
+    y = conv(y, "block.1.0", 16, {.kernel = 3, .pad = 1, .groups = 16});
+    y = conv(ops::relu6(b, net.batch_norm(y, "block.1.1")), "block.2", 8, {.kernel = 1});
+    y = net.batch_norm(y, "block.3");
+    return net.linear(ops::global_avg_pool(b, ops::add(b, h, y)), "fc", 4);
   };
   return model;
 }

@@ -220,6 +220,7 @@ struct TrainOptions {
   std::vector<std::string> freeze;  // names of parameters, or their beginnings, that are not trained
   double label_smoothing = 0;
   LossFunction loss;  // empty: softmax cross-entropy
+  Sizes target;       // with a loss of one's own: the shape of an item's target, of floats; empty: a class label
 
   std::uint64_t seed = 1;               // initial weights, order of the data, dropout
   std::string device = "auto";          // one of devices()
@@ -339,6 +340,9 @@ class Network {
   // Code::not_finite and changes nothing. `last` closes a step before `accumulate` batches are in.
   StepReport train_step(std::span<const float> items, std::span<const std::int32_t> labels, bool last = false);
   StepReport evaluate(std::span<const float> items, std::span<const std::int32_t> labels);
+  // The same with float targets, [count, TrainOptions::target...].
+  StepReport train_step(std::span<const float> items, std::span<const float> targets, bool last = false);
+  StepReport evaluate(std::span<const float> items, std::span<const float> targets);
   // The outputs (logits) of each item, [count, outputs].
   [[nodiscard]] std::vector<float> predict(std::span<const float> items);
 

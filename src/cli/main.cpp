@@ -16,7 +16,7 @@ const char* hint(Code code) {
     case Code::no_memory: return "a smaller --batch needs less";
     case Code::unsupported: return "try --device cpu";
     case Code::device: return "stoker devices lists what can be used";
-    case Code::not_finite: return "lower --lr or add --clip 1; no weight was changed by the bad step";
+    case Code::not_finite: return "the step changed nothing; --lr and --clip set the rate and the limit";
     case Code::cancelled: return "";
   }
   return "";

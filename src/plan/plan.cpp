@@ -60,7 +60,7 @@ class Planner {
         tensors_.push_back({.bytes = bytes, .first = step, .last = step});
       }
     }
-    const int end = static_cast<int>(order_.size()) - 1;
+    const int end = static_cast<int>(order_.size());  // after the last step: read by the caller
     for (const NamedValue& output : graph_.outputs) {
       if (const Value value = storage_of(graph_, output.value); is_in_arena(value)) tensor(value).last = end;
     }

@@ -32,7 +32,7 @@ struct Step {
   Cost cost;
 };
 
-// A tensor of the arena: alive from the step that makes it through its last reader.
+// A tensor of the arena: alive from the step that makes it through its last reader; an output outlives the last step.
 struct ArenaTensor {
   Value value;  // none: scratch of step `first`
   std::int64_t offset = 0;

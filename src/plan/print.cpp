@@ -118,7 +118,7 @@ std::string to_svg(const Plan& plan) {
                    kTop, kWidth, kHeight);
   for (const ArenaTensor& tensor : plan.tensors) {
     const double x = kLeft + kWidth * tensor.first / steps;
-    const double width = kWidth * (tensor.last - tensor.first + 1) / steps;
+    const double width = kWidth * std::min(tensor.last - tensor.first + 1.0, steps - tensor.first) / steps;
     const double height = kHeight * static_cast<double>(tensor.bytes) / bytes;
     const double y = kTop + kHeight - kHeight * static_cast<double>(tensor.offset) / bytes - height;
     svg += formatted(

@@ -16,7 +16,9 @@ struct Network::Impl {
   Session session;
   LoaderPosition position{};
 
+  // The items with their labels or targets; an Error if the numbers do not agree.
   [[nodiscard]] BatchView view(std::span<const float> items, std::span<const std::int32_t> labels) const;
+  [[nodiscard]] BatchView view(std::span<const float> items, std::span<const float> targets) const;
   [[nodiscard]] const Plan& plan(std::int64_t batch, bool inference) {
     return inference ? session.predict_plan(batch_or_default(batch)) : session.train_plan(batch_or_default(batch));
   }
@@ -76,6 +78,8 @@ SessionOptions to_session_options(const TrainOptions& o) {
                          .device = o.device,
                          .threads = o.threads,
                          .passes_off = o.passes_off};
+  require(o.target.empty() || o.loss, Code::bad_argument, "float targets need a loss of one's own");
+  if (!o.target.empty()) options.target = {DType::f32, to_shape(o.target)};
   if (o.loss) {
     options.loss = [loss = o.loss](nn::Net& net, Value output, Value target) {
       Builder builder = TensorAccess::wrap(net);
@@ -87,6 +91,8 @@ SessionOptions to_session_options(const TrainOptions& o) {
 
 BatchView Network::Impl::view(std::span<const float> items, std::span<const std::int32_t> labels) const {
   const auto elements = static_cast<std::size_t>(session.model().item.elements());
+  require(session.options().target.dtype == DType::i32, Code::bad_argument, model.name(),
+          ": the targets are floats, but labels came");
   require(!labels.empty() && items.size() == labels.size() * elements, Code::bad_argument, model.name(), ": expected ",
           labels.size() * elements, " values for ", labels.size(), " labels, but ", items.size(), " came");
   for (const std::int32_t label : labels) {
@@ -94,6 +100,18 @@ BatchView Network::Impl::view(std::span<const float> items, std::span<const std:
             model.outputs(), ")");
   }
   return {static_cast<std::int64_t>(labels.size()), items, std::as_bytes(labels)};
+}
+
+BatchView Network::Impl::view(std::span<const float> items, std::span<const float> targets) const {
+  const Spec& target = session.options().target;
+  require(target.dtype == DType::f32, Code::bad_argument, model.name(), ": labels are needed, but floats came");
+  const auto elements = static_cast<std::size_t>(session.model().item.elements());
+  const std::size_t count = items.size() / elements;
+  const std::size_t expected = count * static_cast<std::size_t>(target.shape.elements());
+  require(count > 0 && items.size() == count * elements && targets.size() == expected, Code::bad_argument, model.name(),
+          ": ", items.size(), " values make ", count, " items, and those need ", expected, " target values, but ",
+          targets.size(), " came");
+  return {static_cast<std::int64_t>(count), items, std::as_bytes(targets)};
 }
 
 const StateVar& Network::Impl::find_parameter(const std::string& name) const {
@@ -116,6 +134,14 @@ StepReport Network::train_step(std::span<const float> items, std::span<const std
 
 StepReport Network::evaluate(std::span<const float> items, std::span<const std::int32_t> labels) {
   return to_report(impl_->session.evaluate(impl_->view(items, labels)));
+}
+
+StepReport Network::train_step(std::span<const float> items, std::span<const float> targets, bool last) {
+  return to_report(impl_->session.train(impl_->view(items, targets), last));
+}
+
+StepReport Network::evaluate(std::span<const float> items, std::span<const float> targets) {
+  return to_report(impl_->session.evaluate(impl_->view(items, targets)));
 }
 
 std::vector<float> Network::predict(std::span<const float> items) {

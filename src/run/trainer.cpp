@@ -60,6 +60,8 @@ Trainer::Trainer(Session& session, const Dataset& train, const Dataset* test, co
       position_(start) {
   require(options.epochs > 0, Code::bad_argument, "the number of epochs must be at least 1, not ", options.epochs);
   require(options.batch >= 0, Code::bad_argument, "the batch must have at least 1 item, not ", options.batch);
+  require(session.options().target.dtype == DType::i32, Code::bad_argument,
+          "data sets have labels; a network with float targets is trained step by step");
   check_fit(session.model(), train);
   if (test != nullptr) check_fit(session.model(), *test);
 }
@@ -99,7 +101,7 @@ void Trainer::train_batch(const Batch& batch, Running& running) {
   } catch (const Error& error) {
     if (error.code() != Code::not_finite) throw;
     fail(Code::not_finite, "epoch ", batch.position.epoch + 1, ", batch ", batch.position.batch + 1, ": ", error.what(),
-         options_.save.empty() ? "" : str("; ", options_.save.string(), " keeps what was saved before"));
+         options_.save.empty() ? "" : str(" ", options_.save.string(), " keeps what was saved before."));
   }
   running.add(result);
   const bool go_on = !options_.on_step || options_.on_step(progress(batch, result, running));

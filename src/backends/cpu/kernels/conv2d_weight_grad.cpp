@@ -4,6 +4,7 @@
 
 #include "backends/cpu/kernels/conv2d.h"
 #include "backends/cpu/kernels/matmul.h"
+#include "backends/cpu/kernels/winograd.h"
 
 namespace stoker::cpu {
 namespace {
@@ -96,6 +97,9 @@ MatMulSizes matmul_sizes(const ConvSizes& s) {
 Kernel prepare_conv2d_weight_grad(const KernelContext& context) {
   const ConvSizes s = conv_sizes(context.graph, context.node, ConvPart::weight_grad);
   if (s.is_matmul()) return prepare_matmul(context, matmul_sizes(s));
+  if (const std::int64_t m = winograd_size(s, context.node, ConvPart::weight_grad)) {
+    return prepare_winograd_weight_grad(context, m);
+  }
   Scratch scratch(context.scratch);
   return [g = make(context, scratch)](ThreadPool& pool) { g->plan.run(pool); };
 }
@@ -103,6 +107,9 @@ Kernel prepare_conv2d_weight_grad(const KernelContext& context) {
 std::int64_t conv2d_weight_grad_workspace(const Graph& graph, const Node& node, int threads) {
   const ConvSizes s = conv_sizes(graph, node, ConvPart::weight_grad);
   if (s.is_matmul()) return matmul_workspace(graph, node, matmul_sizes(s), threads);
+  if (const std::int64_t m = winograd_size(s, node, ConvPart::weight_grad)) {
+    return winograd_weight_grad_workspace(graph, node, m, threads);
+  }
   Scratch scratch(nullptr);
   static_cast<void>(make(counting_context(graph, node, threads), scratch));
   return scratch.used();

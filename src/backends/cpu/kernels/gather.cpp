@@ -38,14 +38,14 @@ Kernel prepare_scatter_add(const KernelContext& context) {
   const Ints& shape = context.node.attrs.ints("shape");
   const std::int64_t size = shape[0];
   const std::int64_t width = shape[1];
-  const std::int64_t count = context.input_spec(1).shape.elements();
+  const std::int64_t count = context.input_spec(0).shape.elements();
   constexpr std::int64_t kLine = 16;
   const double all = kElementNanoseconds * static_cast<double>(count * width + size * width);
   const bool by_columns = width >= 8 * kLine;
   const Cut cut = by_columns ? cut_work(width, all / static_cast<double>(width), 4 * kLine)
                              : cut_work(size, all / static_cast<double>(size), 1);
   return
-      [=, dy = context.input(0), rows = context.input<std::int32_t>(1), table = context.output(0)](ThreadPool& pool) {
+      [=, rows = context.input<std::int32_t>(0), dy = context.input(1), table = context.output(0)](ThreadPool& pool) {
         pool.run(cut.tasks, [&](std::int64_t task, int) {
           const std::int64_t first_row = by_columns ? 0 : cut.begin(task);
           const std::int64_t row_end = by_columns ? size : first_row + cut.count(task);

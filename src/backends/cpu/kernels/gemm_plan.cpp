@@ -36,12 +36,12 @@ void GemmOperand::place(Scratch& scratch, std::int64_t loads) {
   if (is_whole_) whole_ = scratch.floats(rows_ * channels_);
 }
 
-void GemmOperand::compute_whole(ThreadPool& pool, const GemmPlan& plan) const {
+void GemmOperand::compute_whole(ThreadPool& pool, std::byte* tiles, std::int64_t step) const {
   if (!is_whole_) return;
   const std::int64_t block = std::clamp<std::int64_t>(kForkCopies / std::max<std::int64_t>(1, channels_), 1, rows_);
   pool.run(ceil_div(rows_, block), [&](std::int64_t task, int worker) {
     const Rect rect{task * block, std::min(block, rows_ - task * block), 1, 0, channels_};
-    evaluate_rect(expr_, rect, whole_ + rect.row * channels_, channels_, plan.worker(worker).tiles);
+    evaluate_rect(expr_, rect, whole_ + rect.row * channels_, channels_, tiles + worker * step);
   });
 }
 

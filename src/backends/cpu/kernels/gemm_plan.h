@@ -134,7 +134,11 @@ class GemmOperand {
 
   // Decides on computing it in full, and takes the memory for that. `loads`: how many times each element is loaded.
   void place(Scratch& scratch, std::int64_t loads);
-  void compute_whole(ThreadPool& pool, const GemmPlan& plan) const;
+  // Worker w's tile scratch is at tiles + w * step.
+  void compute_whole(ThreadPool& pool, std::byte* tiles, std::int64_t step) const;
+  void compute_whole(ThreadPool& pool, const GemmPlan& plan) const {
+    compute_whole(pool, plan.worker(0).tiles, plan.worker_bytes);
+  }
 
   [[nodiscard]] std::int64_t rows() const { return rows_; }
   [[nodiscard]] std::int64_t channels() const { return channels_; }

@@ -46,7 +46,7 @@ Layout make_layout(const KernelContext& context, const Shape& source, const Shap
   const Ints& kernel = attrs.ints("kernel");
   const Ints& stride = attrs.ints("stride");
   const Ints& pad = attrs.ints("pad");
-  const Ints& dilation = attrs.ints("dilation");
+  const Ints dilation = attrs.has("dilation") ? attrs.ints("dilation") : Ints{1, 1};  // average pooling has none
   require(kernel[0] * kernel[1] <= static_cast<std::int64_t>(kMostTaps), Code::unsupported, context.node.op->name,
           ": at most ", kMostTaps, " positions in a window, not ", kernel[0], " x ", kernel[1]);
   Layout layout{.n = source[0], .h = source[1], .w = source[2], .c = source[3], .oh = result[1], .ow = result[2]};
