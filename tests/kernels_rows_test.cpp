@@ -89,7 +89,7 @@ TEST(GatherKernel, RowsOutOfRangeAreNanAndNeverAdded) {
     inputs[1].values[3] = -1.0;
     inputs[1].values[4] = static_cast<double>(size);
     const Shape out{40, 50, width};
-    const std::vector<TestTensor> grads = {random_tensor(out, random), inputs[1]};
+    const std::vector<TestTensor> grads = {inputs[1], random_tensor(out, random)};
     std::vector<double> want;
     std::vector<double> sums(at(size * width));
     for (std::int64_t i = 0; i < out.elements(); ++i) {
@@ -97,7 +97,7 @@ TEST(GatherKernel, RowsOutOfRangeAreNanAndNeverAdded) {
       const bool inside = row >= 0 && row < static_cast<double>(size);
       const std::size_t place = inside ? at(static_cast<std::int64_t>(row) * width + i % width) : 0;
       want.push_back(inside ? inputs[0].values[place] : std::nan(""));
-      if (inside) sums[place] += grads[0].values[at(i)];
+      if (inside) sums[place] += grads[1].values[at(i)];
     }
     const TestNode test("gather", inputs, {{.shape = out}});
     expect_near(run_kernel(find_kernel(gather_kernels(), "gather"), test, inputs)[0], want, 0.0, "gather");
