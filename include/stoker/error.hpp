@@ -13,7 +13,7 @@ enum class Code {
   no_memory,     // the device or the host has not enough memory
   unsupported,   // the device cannot run an op of the model
   device,        // the device was lost or its driver failed
-  not_finite,    // a loss or a gradient was NaN or infinite; no state was changed
+  not_finite,    // a loss or a gradient was NaN or infinite; it was not applied
   cancelled,     // the caller asked to stop
 };
 

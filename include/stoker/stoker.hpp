@@ -336,8 +336,10 @@ class Network {
   Network(Network&&) noexcept;
   Network& operator=(Network&&) noexcept;
 
-  // One batch on the caller's arrays: items [labels.size(), item...]. A loss or gradient that is not finite throws
-  // Code::not_finite and changes nothing. `last` closes a step before `accumulate` batches are in.
+  // One batch on the caller's arrays: items [labels.size(), item...]. A loss that is not finite throws
+  // Code::not_finite and changes nothing. So does a gradient, but for parameters whose turn came before it: updates run
+  // from the last layer to the first, each as soon as it can. With `clip`, or "early-update" in passes_off, all
+  // gradients are checked before the first update. `last` closes a step before `accumulate` batches are in.
   StepReport train_step(std::span<const float> items, std::span<const std::int32_t> labels, bool last = false);
   StepReport evaluate(std::span<const float> items, std::span<const std::int32_t> labels);
   // The same with float targets, [count, TrainOptions::target...].

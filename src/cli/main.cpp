@@ -16,7 +16,8 @@ const char* hint(Code code) {
     case Code::no_memory: return "a smaller --batch needs less";
     case Code::unsupported: return "try --device cpu";
     case Code::device: return "stoker devices lists what can be used";
-    case Code::not_finite: return "the step changed nothing; --lr and --clip set the rate and the limit";
+    case Code::not_finite:
+      return "nothing was saved after the last good checkpoint; --lr and --clip set the rate and the limit";
     case Code::cancelled: return "";
   }
   return "";

@@ -58,7 +58,8 @@ class Session {
   Session& operator=(Session&&) noexcept;
 
   // One micro-batch: forward, backward, and the update when `accumulate` micro-batches are in (or `last` says that no
-  // more come). A loss or gradient that is not finite throws Code::not_finite and leaves the state as it was.
+  // more come). A loss that is not finite throws Code::not_finite and leaves the state as it was; a gradient that is
+  // not finite stops the writes from there on (docs/adr: early updates).
   StepResult train(const BatchView& batch, bool last = false);
   StepResult evaluate(const BatchView& batch);
   // Writes count * outputs floats.

@@ -7,6 +7,8 @@
 #include <array>
 #include <memory>
 
+#include "backends/cpu/kernels/conv2d_scatter.h"
+#include "backends/cpu/kernels/conv2d_slide.h"
 #include "backends/cpu/kernels/matmul.h"
 #include "backends/cpu/kernels/winograd.h"
 
@@ -220,7 +222,8 @@ Kernel prepare(const KernelContext& context) {
   const ConvSizes s = conv_sizes(context.graph, context.node, kPart);
   if (s.is_matmul()) return prepare_matmul(context, matmul_sizes(s, kPart));
   if (const std::int64_t m = winograd_size(s, context.node, kPart)) return prepare_winograd(context, kPart, m);
-  if (kPart == ConvPart::input_grad && conv2d_prefers_scatter(s)) return prepare_conv2d_scatter(context);
+  if (kPart == ConvPart::input_grad && scatters(s)) return prepare_scatter(context);
+  if (kPart == ConvPart::forward && slides(s)) return prepare_slide(context);
   Scratch scratch(context.scratch);
   return [conv = make(context, kPart, scratch)](ThreadPool& pool) {
     if (!conv->phases.empty()) conv->image.compute_whole(pool, conv->phases[0]->plan);
@@ -234,7 +237,8 @@ std::int64_t workspace(const Graph& graph, const Node& node, int threads) {
   const ConvSizes s = conv_sizes(graph, node, kPart);
   if (s.is_matmul()) return matmul_workspace(graph, node, matmul_sizes(s, kPart), threads);
   if (const std::int64_t m = winograd_size(s, node, kPart)) return winograd_workspace(graph, node, kPart, m, threads);
-  if (kPart == ConvPart::input_grad && conv2d_prefers_scatter(s)) return conv2d_scatter_workspace(graph, node, threads);
+  if (kPart == ConvPart::input_grad && scatters(s)) return scatter_workspace(graph, node, threads);
+  if (kPart == ConvPart::forward && slides(s)) return slide_workspace(graph, node, threads);
   Scratch scratch(nullptr);
   static_cast<void>(make(counting_context(graph, node, threads), kPart, scratch));
   return scratch.used();

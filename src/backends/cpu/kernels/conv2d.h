@@ -114,11 +114,6 @@ class PatchMatrix {
 // What each output pixel of the convolution sees of x.
 [[nodiscard]] PatchMatrix forward_patches(const ConvSizes& sizes);
 
-// The input gradient by adding each dy pixel's products to dx: whether that costs less here, and its kernel.
-[[nodiscard]] bool conv2d_prefers_scatter(const ConvSizes& sizes);
-[[nodiscard]] Kernel prepare_conv2d_scatter(const KernelContext& context);
-[[nodiscard]] std::int64_t conv2d_scatter_workspace(const Graph& graph, const Node& node, int threads);
-
 // conv2d_weight_grad's KernelDef.
 [[nodiscard]] Kernel prepare_conv2d_weight_grad(const KernelContext& context);
 [[nodiscard]] std::int64_t conv2d_weight_grad_workspace(const Graph& graph, const Node& node, int threads);

@@ -1,152 +1,157 @@
-// conv2d_input_grad the other way round: each pixel of dy is multiplied by all taps at once, and the products are added
-// to the pixels of dx that they belong to. Nothing is multiplied with padding, and few input channels still fill whole
-// vectors: N is (tap, channel). A task has whole images, so that no two tasks add to one pixel.
-#include <algorithm>
-#include <memory>
+#include "backends/cpu/kernels/conv2d_scatter.h"
 
-#include "backends/cpu/kernels/conv2d.h"
+#include <algorithm>
+#include <cstring>
+#include <memory>
 
 namespace stoker::cpu {
 namespace {
 
-constexpr std::int64_t kRows = 112;  // pixels of dy multiplied at a time
-constexpr std::int64_t kDepth = 256;
+constexpr std::int64_t kBlockFloats = 48 * 1024;  // of shares: well inside L2, beside the image
+constexpr std::int64_t kImageFloats = 96 * 1024;
+constexpr std::int64_t kFewestImages = 8;
+constexpr std::int64_t kDepth = 512;  // of K at a time
 
-struct Scatter {
+// Kernel rows whose shares are computed together: columns [kh][kw][c_in], packed in panels.
+struct RowGroup {
+  std::int64_t kh0 = 0, kernel_rows = 0;
+  std::int64_t columns = 0;
+  float* packed = nullptr;
+};
+
+struct ScatterGradient {
   ConvSizes sizes;
   GemmOperand dy;
   const float* weights = nullptr;
   TileEpilogue epilogue;
-  std::int64_t images = 1;  // a task
-  float* packed = nullptr;  // [panel][c_out][width]
   float* sums = nullptr;
-  std::byte* worker_base = nullptr;
+  std::vector<RowGroup> groups;
+  std::int64_t pixels_at_once = 0;
+  std::int64_t stride = 0;  // of a block of shares
+  GemmBuffers buffers;
+  std::byte* workers = nullptr;
   std::int64_t worker_bytes = 0;
 
-  [[nodiscard]] std::int64_t width() const { return sizes.kh * sizes.kw * sizes.c_in; }
   [[nodiscard]] std::int64_t image_floats() const { return sizes.h * sizes.w * sizes.c_in; }
 };
 
-struct Own {
-  std::byte* tiles = nullptr;
-  float* a = nullptr;
-  float* products = nullptr;  // [pixel][tap][channel]
-  float* result = nullptr;    // dx of the task's images, for the epilogue
+GemmWorker take_worker(const GemmBuffers& buffers, std::byte* base, std::int64_t& bytes) {
+  Scratch own(base);
+  GemmWorker worker;
+  worker.a = own.floats(buffers.a);
+  worker.c = own.floats(buffers.c);
+  worker.spare = own.floats(buffers.spare);
+  worker.tiles = own.bytes(buffers.tiles ? kTileScratchBytes : 0);
+  bytes = own.used();
+  return worker;
+}
 
-  Own(const Scatter& s, Scratch& scratch) {
-    tiles = scratch.bytes(s.dy.needs_tiles() || !s.epilogue.is_plain() ? kTileScratchBytes : 0);
-    a = scratch.floats(s.dy.stands() ? 0 : kRows * padded_stride(s.sizes.c_out));
-    products = scratch.floats(kRows * padded_stride(s.width()));
-    result = scratch.floats(s.epilogue.is_plain() ? 0 : s.images * s.image_floats());
+// Rows (kh, kw, c_in) of the weights, c_out long, become columns.
+void pack(const ScatterGradient& g, ThreadPool& pool) {
+  const std::int64_t width = gemm_tile().columns;
+  const std::int64_t depth = g.sizes.c_out;
+  for (const RowGroup& group : g.groups) {
+    const float* from = g.weights + group.kh0 * g.sizes.kw * g.sizes.c_in * depth;
+    const auto pack_panel = [&](std::int64_t panel, int) {
+      const std::int64_t n0 = panel * width;
+      pack_panels_transposed(from + n0 * depth, depth, depth, std::min(width, group.columns - n0),
+                             group.packed + n0 * depth, depth * width);
+    };
+    const std::int64_t panels = ceil_div(group.columns, width);
+    if (group.columns * depth < kForkCopies) {
+      for (std::int64_t panel = 0; panel < panels; ++panel) pack_panel(panel, 0);
+    } else {
+      pool.run(panels, pack_panel);
+    }
   }
-};
+}
 
-// The products of `rows` pixels of dy from `row` on.
-void multiply(const Scatter& s, std::int64_t row, std::int64_t rows, const Own& own) {
-  const std::int64_t depth = s.sizes.c_out;
-  const std::int64_t columns = gemm_tile().columns;
-  const RectView a = s.dy.view({row, rows, 1, 0, depth}, true, own.a, own.tiles);
+void multiply(const ScatterGradient& g, const RectView& a, std::int64_t pixels, const RowGroup& group, float* shares) {
+  const std::int64_t width = gemm_tile().columns;
+  const std::int64_t depth = g.sizes.c_out;
   for (std::int64_t k0 = 0; k0 < depth; k0 += kDepth) {
-    gemm_block({.m = rows,
-                .n = s.width(),
+    gemm_block({.m = pixels,
+                .n = group.columns,
                 .k = std::min(kDepth, depth - k0),
                 .a = a.data + k0,
                 .a_row = a.stride,
                 .a_k = 1,
-                .b = s.packed + k0 * columns,
-                .b_panel = depth * columns,
-                .b_k = columns,
-                .c = own.products,
-                .c_row = padded_stride(s.width()),
+                .b = group.packed + k0 * width,
+                .b_panel = depth * width,
+                .b_k = width,
+                .c = shares,
+                .c_row = g.stride,
                 .accumulate = k0 > 0});
   }
 }
 
-// Adds one pixel's products to its image. With dilation 1 a row of taps is a row of dx.
-void add_pixel(const ConvSizes& s, std::int64_t oh, std::int64_t ow, const float* products, float* image) {
-  const std::int64_t taps = s.dilation_w == 1 ? s.kw : 1;
-  for (std::int64_t i = 0; i < s.kh; ++i) {
-    const std::int64_t h = oh * s.stride_h - s.pad_top + i * s.dilation_h;
-    if (h < 0 || h >= s.h) continue;
-    for (std::int64_t j = 0; j < s.kw; j += taps) {
-      const std::int64_t w = ow * s.stride_w - s.pad_left + j * s.dilation_w;
-      const std::int64_t begin = std::max<std::int64_t>(0, -w);
-      const std::int64_t end = std::min(taps, s.w - w);
-      const float* from = products + (i * s.kw + j + begin) * s.c_in;
-      float* to = image + (h * s.w + w + begin) * s.c_in;
-      for (std::int64_t c = 0; c < (end - begin) * s.c_in; ++c) to[c] += from[c];
+void run_image(const ScatterGradient& g, std::int64_t number, int worker) {
+  const ConvSizes& s = g.sizes;
+  std::int64_t bytes = 0;
+  const GemmWorker own = take_worker(g.buffers, g.workers + worker * g.worker_bytes, bytes);
+  const bool plain = g.epilogue.is_plain();
+  float* image = plain ? g.epilogue.plain_data() + number * g.image_floats() : own.spare;
+  std::memset(image, 0, static_cast<std::size_t>(g.image_floats()) * sizeof(float));
+  const std::int64_t all = s.oh * s.ow;
+  for (std::int64_t pixel = 0; pixel < all; pixel += g.pixels_at_once) {
+    const std::int64_t pixels = std::min(g.pixels_at_once, all - pixel);
+    const RectView a = g.dy.view({number * all + pixel, pixels, 1, 0, s.c_out}, true, own.a, own.tiles);
+    for (const RowGroup& group : g.groups) {
+      multiply(g, a, pixels, group, own.c);
+      scatter_add(s, {pixel, pixels, group.kh0, group.kernel_rows, own.c, g.stride}, image);
     }
   }
+  if (plain) return;
+  const Rect rect{number * s.h * s.w, s.h * s.w, 1, 0, s.c_in};
+  g.epilogue.apply(rect, image, s.c_in, g.sums + number * g.epilogue.sums() * s.c_in, false, own.tiles);
 }
 
-void run_task(const Scatter& s, std::int64_t task, const Own& own) {
-  const ConvSizes& z = s.sizes;
-  const std::int64_t first = task * s.images;
-  const std::int64_t images = std::min(s.images, z.n - first);
-  const std::int64_t pixels = z.oh * z.ow;
-  float* result = s.epilogue.is_plain() ? s.epilogue.plain_data() + first * s.image_floats() : own.result;
-  std::fill(result, result + images * s.image_floats(), 0.0F);
-  for (std::int64_t row = 0; row < images * pixels; row += kRows) {
-    const std::int64_t rows = std::min(kRows, images * pixels - row);
-    multiply(s, first * pixels + row, rows, own);
-    for (std::int64_t r = 0; r < rows; ++r) {
-      const std::int64_t pixel = (row + r) % pixels;
-      add_pixel(z, pixel / z.ow, pixel % z.ow, own.products + r * padded_stride(s.width()),
-                result + (row + r) / pixels * s.image_floats());
-    }
+std::shared_ptr<ScatterGradient> make(const KernelContext& context, Scratch& scratch) {
+  auto g = std::make_shared<ScatterGradient>();
+  const ConvSizes s = conv_sizes(context.graph, context.node, ConvPart::input_grad);
+  g->sizes = s;
+  g->dy = GemmOperand(bind_operand(context, 0), s.n * s.oh * s.ow, s.c_out);
+  g->weights = bind_operand(context, 1).plain_data();
+  g->epilogue = TileEpilogue(context, s.n * s.h * s.w, s.c_in);
+  const std::int64_t row_columns = s.kw * s.c_in;
+  const std::int64_t tile_rows = gemm_tile().rows;
+  g->pixels_at_once = std::min(round_up(s.oh * s.ow, tile_rows), 4 * tile_rows);
+  const std::int64_t together = std::clamp<std::int64_t>(kBlockFloats / (g->pixels_at_once * row_columns), 1, s.kh);
+  for (std::int64_t kh0 = 0; kh0 < s.kh; kh0 += together) {
+    const std::int64_t rows = std::min(together, s.kh - kh0);
+    const std::int64_t columns = rows * row_columns;
+    g->groups.push_back({kh0, rows, columns, scratch.floats(round_up(columns, gemm_tile().columns) * s.c_out)});
   }
-  if (s.epilogue.is_plain()) return;
-  const Rect rect{first * z.h * z.w, images * z.h * z.w, 1, 0, z.c_in};
-  s.epilogue.apply(rect, result, z.c_in, s.sums + task * s.epilogue.sums() * z.c_in, false, own.tiles);
-}
-
-void run(const Scatter& s, ThreadPool& pool) {
-  const std::int64_t columns = gemm_tile().columns;
-  pack_panels_transposed(s.weights, s.sizes.c_out, s.sizes.c_out, s.width(), s.packed, s.sizes.c_out * columns);
-  const std::int64_t tasks = ceil_div(s.sizes.n, s.images);
-  pool.run(tasks, [&](std::int64_t task, int worker) {
-    Scratch scratch(s.worker_base + worker * s.worker_bytes);
-    run_task(s, task, Own(s, scratch));
-  });
-  if (s.epilogue.sums() > 0) s.epilogue.finish_sums(s.sums, tasks);
-}
-
-std::shared_ptr<Scatter> make(const KernelContext& context, Scratch& scratch) {
-  constexpr std::int64_t kWanted = 16;
-  auto s = std::make_shared<Scatter>();
-  const ConvSizes z = conv_sizes(context.graph, context.node, ConvPart::input_grad);
-  s->sizes = z;
-  s->dy = GemmOperand(bind_operand(context, 0), z.n * z.oh * z.ow, z.c_out);
-  s->weights = bind_operand(context, 1).plain_data();
-  s->epilogue = TileEpilogue(context, z.n * z.h * z.w, z.c_in);
-  s->images = std::clamp<std::int64_t>(ceil_div(kRows, z.oh * z.ow), 1, ceil_div(z.n, kWanted));
-  s->packed = scratch.floats(round_up(s->width(), gemm_tile().columns) * z.c_out);
-  s->sums = scratch.floats(ceil_div(z.n, s->images) * s->epilogue.sums() * z.c_in);
-  Scratch own(nullptr);
-  static_cast<void>(Own(*s, own));
-  s->worker_bytes = own.used();
-  s->worker_base = scratch.bytes(own.used() * context.threads);
-  return s;
+  g->stride = padded_stride(round_up(together * row_columns, gemm_tile().columns));
+  g->dy.place(scratch, 1);
+  if (g->epilogue.sums() > 0) g->sums = scratch.floats(s.n * g->epilogue.sums() * s.c_in);
+  g->buffers = {.a = g->dy.stands() ? 0 : g->pixels_at_once * padded_stride(s.c_out),
+                .c = g->pixels_at_once * g->stride,
+                .spare = g->epilogue.is_plain() ? 0 : g->image_floats(),
+                .tiles = g->dy.needs_tiles() || !g->epilogue.is_plain()};
+  static_cast<void>(take_worker(g->buffers, nullptr, g->worker_bytes));
+  g->workers = scratch.bytes(g->worker_bytes * context.threads);
+  return g;
 }
 
 }  // namespace
 
-// In multiply-adds; loading one number of the patch matrix costs about 8 of them, adding a product to dx 24.
-bool conv2d_prefers_scatter(const ConvSizes& s) {
-  const std::int64_t lanes = gemm_tile().lanes;
-  const std::int64_t taps = s.kh * s.kw;
-  // Each pixel of dx meets taps / stride^2 of them, those that fall on padding too.
-  const std::int64_t patches = s.h * s.w * taps / (s.stride_h * s.stride_w) * s.c_out * (round_up(s.c_in, lanes) + 8);
-  const std::int64_t scatter = s.oh * s.ow * (s.c_out * round_up(taps * s.c_in, lanes) + 24 * taps * s.c_in);
-  return s.groups == 1 && scatter < patches;
+bool scatters(const ConvSizes& s) {
+  const bool wasteful = s.stride_h > 1 || s.stride_w > 1 || s.oh < s.h || s.ow < s.w || s.c_in < gemm_tile().columns;
+  return s.groups == 1 && s.kh * s.kw > 1 && s.n >= kFewestImages && s.h * s.w * s.c_in <= kImageFloats && wasteful;
 }
 
-Kernel prepare_conv2d_scatter(const KernelContext& context) {
+Kernel prepare_scatter(const KernelContext& context) {
   Scratch scratch(context.scratch);
-  return [s = make(context, scratch)](ThreadPool& pool) { run(*s, pool); };
+  return [g = make(context, scratch)](ThreadPool& pool) {
+    pack(*g, pool);
+    g->dy.compute_whole(pool, g->workers, g->worker_bytes);
+    pool.run(g->sizes.n, [&](std::int64_t image, int worker) { run_image(*g, image, worker); });
+    if (g->epilogue.sums() > 0) g->epilogue.finish_sums(g->sums, g->sizes.n, &pool);
+  };
 }
 
-std::int64_t conv2d_scatter_workspace(const Graph& graph, const Node& node, int threads) {
+std::int64_t scatter_workspace(const Graph& graph, const Node& node, int threads) {
   Scratch scratch(nullptr);
   static_cast<void>(make(counting_context(graph, node, threads), scratch));
   return scratch.used();
