@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/float_mode.h"
+
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
 #endif
@@ -95,6 +97,7 @@ bool ThreadPool::wait_for_job(std::uint64_t seen) {
 }
 
 void ThreadPool::work(int worker) {
+  const FlushDenormals flush;
   for (std::uint64_t seen = 0; wait_for_job(seen); ++seen) {
     take_tasks(worker);
     busy_.fetch_sub(1, std::memory_order_release);

@@ -12,6 +12,7 @@
 #include "backends/cpu/kernels/pointwise.h"
 #include "backends/host_memory.h"
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "base/threads.h"
 #include "graph/op_def.h"
 
@@ -74,10 +75,12 @@ class CpuExecutable : public Executable {
       : kernels_(std::move(kernels)), constants_(std::move(constants)), pool_(pool) {}
 
   void run() override {
+    const FlushDenormals flush;  // the pool's threads do so too
     for (const Kernel& kernel : kernels_) kernel(pool_);
   }
 
   [[nodiscard]] std::vector<double> timings() override {
+    const FlushDenormals flush;
     std::vector<double> seconds;
     seconds.reserve(kernels_.size());
     for (const Kernel& kernel : kernels_) {

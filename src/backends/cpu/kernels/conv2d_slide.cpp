@@ -42,6 +42,27 @@ struct PaddedImage {
   }
 };
 
+// The padded image as every kernel row of every pixel sees it: [ow][h][kw][c_in], so that a pixel's whole window,
+// [kh][kw][c_in], is one run.
+struct Columns {
+  std::int64_t piece = 0;  // kw * c_in
+  std::int64_t h = 0;
+
+  Columns() = default;
+  Columns(const ConvSizes& s, const PaddedImage& image) : piece(s.kw * s.c_in), h(image.h) {}
+
+  [[nodiscard]] std::int64_t stride() const { return h * piece; }  // from a pixel of a row to the next
+  void expand(const ConvSizes& s, const PaddedImage& image, const float* from, float* to) const {
+    for (std::int64_t w = 0; w < s.ow; ++w) {
+      const float* source = from + w * s.stride_w * s.c_in;
+      for (std::int64_t row = 0; row < h; ++row) {
+        std::memcpy(to + w * stride() + row * piece, source + row * image.w * s.c_in,
+                    static_cast<std::size_t>(piece) * sizeof(float));
+      }
+    }
+  }
+};
+
 struct Workers {
   GemmBuffers buffers;
   std::byte* base = nullptr;
@@ -63,15 +84,39 @@ struct Workers {
     worker.a = own.floats(buffers.a);
     worker.b = own.floats(buffers.b);
     worker.c = own.floats(buffers.c);
+    worker.spare = own.floats(buffers.spare);
     worker.tiles = own.bytes(buffers.tiles ? kTileScratchBytes : 0);
     bytes = own.used();
     return worker;
   }
 };
 
+// Where a product over the windows of one output row finds them: `pieces` runs of `depth` floats for each pixel.
+struct Windows {
+  bool expanded = false;
+  std::int64_t pixel = 0;       // floats from a pixel to the next
+  std::int64_t row = 0;         // from an output row to the next
+  std::int64_t kernel_row = 0;  // from a piece to the next
+  std::int64_t pieces = 0, depth = 0;
+
+  Windows() = default;
+  Windows(const ConvSizes& s, const PaddedImage& image, const Columns& columns, bool expand) : expanded(expand) {
+    const std::int64_t image_row = image.w * s.c_in;
+    pixel = expand ? columns.stride() : s.stride_w * s.c_in;
+    row = s.stride_h * (expand ? columns.piece : image_row);
+    kernel_row = s.dilation_h * image_row;
+    pieces = expand ? 1 : s.kh;
+    depth = expand ? s.kh * columns.piece : columns.piece;
+  }
+};
+
+bool expands(const ConvSizes& s) { return s.kw * s.c_in < kShortestPiece && s.dilation_h == 1; }
+
 struct Slide {
   ConvSizes sizes;
   PaddedImage padded;
+  Columns columns;
+  Windows windows;
   GemmOperand x;
   const float* weights = nullptr;
   TileEpilogue epilogue;
@@ -86,21 +131,21 @@ struct Slide {
 
 void multiply_row(const Slide& c, const float* image, std::int64_t oh, float* to, std::int64_t stride) {
   const ConvSizes& s = c.sizes;
+  const Windows& windows = c.windows;
   const std::int64_t width = gemm_tile().columns;
-  const std::int64_t piece = s.kw * s.c_in;
-  for (std::int64_t kh = 0; kh < s.kh; ++kh) {
+  for (std::int64_t piece = 0; piece < windows.pieces; ++piece) {
     gemm_block({.m = s.ow,
                 .n = s.c_out,
-                .k = piece,
-                .a = image + (oh * s.stride_h + kh * s.dilation_h) * c.padded.w * s.c_in,
-                .a_row = s.stride_w * s.c_in,
+                .k = windows.depth,
+                .a = image + oh * windows.row + piece * windows.kernel_row,
+                .a_row = windows.pixel,
                 .a_k = 1,
-                .b = c.packed + kh * piece * width,
+                .b = c.packed + piece * windows.depth * width,
                 .b_panel = c.depth() * width,
                 .b_k = width,
                 .c = to,
                 .c_row = stride,
-                .accumulate = kh > 0});
+                .accumulate = piece > 0});
   }
 }
 
@@ -109,13 +154,15 @@ void run_image(const Slide& c, std::int64_t number, int worker) {
   const GemmWorker own = c.workers.worker(worker);
   c.padded.clear(s, own.a);
   c.padded.load(s, c.x, number, own.a, own.tiles);
+  if (c.windows.expanded) c.columns.expand(s, c.padded, own.a, own.spare);
+  const float* image = c.windows.expanded ? own.spare : own.a;
   for (std::int64_t oh = 0; oh < s.oh; oh += c.rows_at_once) {
     const std::int64_t rows = std::min(c.rows_at_once, s.oh - oh);
     const Rect rect{(number * s.oh + oh) * s.ow, rows * s.ow, 1, 0, s.c_out};
     const bool plain = c.epilogue.is_plain();
     float* block = plain ? c.epilogue.plain_data() + rect.row * s.c_out : own.c;
     const std::int64_t stride = plain ? s.c_out : c.stride;
-    for (std::int64_t r = 0; r < rows; ++r) multiply_row(c, own.a, oh + r, block + r * s.ow * stride, stride);
+    for (std::int64_t r = 0; r < rows; ++r) multiply_row(c, image, oh + r, block + r * s.ow * stride, stride);
     if (!plain) {
       c.epilogue.apply(rect, block, stride, c.sums + number * c.epilogue.sums() * s.c_out, oh > 0, own.tiles);
     }
@@ -127,6 +174,8 @@ std::shared_ptr<Slide> make(const KernelContext& context, Scratch& scratch) {
   const ConvSizes s = conv_sizes(context.graph, context.node, ConvPart::forward);
   c->sizes = s;
   c->padded = PaddedImage(s);
+  c->columns = Columns(s, c->padded);
+  c->windows = Windows(s, c->padded, c->columns, expands(s));
   c->x = GemmOperand(bind_operand(context, 0), s.n * s.h * s.w, s.c_in);
   c->weights = bind_operand(context, 1).plain_data();
   c->epilogue = TileEpilogue(context, s.n * s.oh * s.ow, s.c_out);
@@ -136,6 +185,7 @@ std::shared_ptr<Slide> make(const KernelContext& context, Scratch& scratch) {
   c->stride = padded_stride(s.c_out);
   c->workers.buffers = {.a = c->padded.floats(s) + PatchMatrix::kSlack,
                         .c = c->epilogue.is_plain() ? 0 : c->rows_at_once * s.ow * c->stride,
+                        .spare = c->windows.expanded ? s.ow * c->columns.stride() + PatchMatrix::kSlack : 0,
                         .tiles = c->x.needs_tiles() || !c->epilogue.is_plain()};
   c->workers.place(scratch, context.threads);
   return c;
@@ -145,6 +195,8 @@ std::shared_ptr<Slide> make(const KernelContext& context, Scratch& scratch) {
 struct SlideGradient {
   ConvSizes sizes;
   PaddedImage padded;
+  Columns columns;
+  Windows windows;
   GemmOperand x, dy;
   TileEpilogue epilogue;
   float* partial = nullptr;  // [part][kh][kw][c_in][stride]
@@ -163,22 +215,24 @@ void run_part(const SlideGradient& g, std::int64_t part, int worker) {
   std::memset(dw, 0, static_cast<std::size_t>(g.rows() * g.stride) * sizeof(float));
   g.padded.clear(s, own.a);
   const std::int64_t pixels = s.oh * s.ow;
-  const std::int64_t piece = s.kw * s.c_in;
+  const Windows& windows = g.windows;
   for (std::int64_t number = part * s.n / g.parts; number < (part + 1) * s.n / g.parts; ++number) {
     g.padded.load(s, g.x, number, own.a, own.tiles);
+    if (windows.expanded) g.columns.expand(s, g.padded, own.a, own.spare);
+    const float* image = windows.expanded ? own.spare : own.a;
     g.dy.load({number * pixels, pixels, 1, 0, s.c_out}, own.b, g.stride, own.tiles);
-    for (std::int64_t kh = 0; kh < s.kh; ++kh) {
+    for (std::int64_t piece = 0; piece < windows.pieces; ++piece) {
       for (std::int64_t oh = 0; oh < s.oh; ++oh) {
-        gemm_block({.m = piece,
+        gemm_block({.m = windows.depth,
                     .n = s.c_out,
                     .k = s.ow,
-                    .a = own.a + (oh * s.stride_h + kh * s.dilation_h) * g.padded.w * s.c_in,
+                    .a = image + oh * windows.row + piece * windows.kernel_row,
                     .a_row = 1,
-                    .a_k = s.stride_w * s.c_in,
+                    .a_k = windows.pixel,
                     .b = own.b + oh * s.ow * g.stride,
                     .b_panel = gemm_tile().columns,
                     .b_k = g.stride,
-                    .c = dw + kh * piece * g.stride,
+                    .c = dw + piece * windows.depth * g.stride,
                     .c_row = g.stride,
                     .accumulate = true});
       }
@@ -202,6 +256,8 @@ std::shared_ptr<SlideGradient> make_gradient(const KernelContext& context, Scrat
   const ConvSizes s = conv_sizes(context.graph, context.node, ConvPart::weight_grad);
   g->sizes = s;
   g->padded = PaddedImage(s);
+  g->columns = Columns(s, g->padded);
+  g->windows = Windows(s, g->padded, g->columns, expands(s));
   g->x = GemmOperand(bind_operand(context, 0), s.n * s.h * s.w, s.c_in);
   g->dy = GemmOperand(bind_operand(context, 1), s.n * s.oh * s.ow, s.c_out);
   g->epilogue = TileEpilogue(context, g->rows(), s.c_out);
@@ -211,6 +267,7 @@ std::shared_ptr<SlideGradient> make_gradient(const KernelContext& context, Scrat
   if (g->epilogue.sums() > 0) g->sums = scratch.floats(g->epilogue.sums() * s.c_out);
   g->workers.buffers = {.a = g->padded.floats(s) + PatchMatrix::kSlack,
                         .b = s.oh * s.ow * g->stride,
+                        .spare = g->windows.expanded ? s.ow * g->columns.stride() + PatchMatrix::kSlack : 0,
                         .tiles = g->x.needs_tiles() || g->dy.needs_tiles() || !g->epilogue.is_plain()};
   g->workers.place(scratch, context.threads);
   return g;
@@ -223,7 +280,7 @@ bool fits(const ConvSizes& s) {
 
 }  // namespace
 
-bool slides(const ConvSizes& s) { return fits(s) && s.kw * s.c_in >= kShortestPiece; }
+bool slides(const ConvSizes& s) { return fits(s) && (s.kw * s.c_in >= kShortestPiece || expands(s)); }
 
 bool slides_weight_grad(const ConvSizes& s) {
   return fits(s) && s.kh * s.kw * s.c_in * s.c_out <= kGradientFloats && s.oh * s.ow * s.c_out <= kImageFloats;

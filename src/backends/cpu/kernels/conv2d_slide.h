@@ -1,6 +1,7 @@
 // Convolution without gathering: an image is copied once, with its padding, and the product reads overlapping windows
 // of it. For one kernel row, pixel w of an output row sees kw * c_in floats that stand together, stride_w * c_in after
-// those of pixel w - 1: rows of a matrix as they are.
+// those of pixel w - 1: rows of a matrix as they are. Where that is but a few floats (a first layer), the image is
+// copied kw times, column by column, so that all kernel rows of a pixel stand together.
 #pragma once
 
 #include <cstdint>
