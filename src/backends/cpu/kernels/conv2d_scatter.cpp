@@ -71,7 +71,7 @@ void multiply(const ScatterGradient& g, const RectView& a, std::int64_t pixels, 
   const std::int64_t depth = g.sizes.c_out;
   for (std::int64_t k0 = 0; k0 < depth; k0 += kDepth) {
     gemm_block({.m = pixels,
-                .n = group.columns,
+                .n = round_up(group.columns, width),
                 .k = std::min(kDepth, depth - k0),
                 .a = a.data + k0,
                 .a_row = a.stride,

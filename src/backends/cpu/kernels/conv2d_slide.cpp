@@ -129,13 +129,15 @@ struct Slide {
   [[nodiscard]] std::int64_t depth() const { return sizes.kh * sizes.kw * sizes.c_in; }
 };
 
+// Where there is room behind each row of results, whole panels are computed: what fills them up is zero.
 void multiply_row(const Slide& c, const float* image, std::int64_t oh, float* to, std::int64_t stride) {
   const ConvSizes& s = c.sizes;
   const Windows& windows = c.windows;
   const std::int64_t width = gemm_tile().columns;
+  const std::int64_t whole = round_up(s.c_out, width);
   for (std::int64_t piece = 0; piece < windows.pieces; ++piece) {
     gemm_block({.m = s.ow,
-                .n = s.c_out,
+                .n = stride >= whole ? whole : s.c_out,
                 .k = windows.depth,
                 .a = image + oh * windows.row + piece * windows.kernel_row,
                 .a_row = windows.pixel,
@@ -182,7 +184,7 @@ std::shared_ptr<Slide> make(const KernelContext& context, Scratch& scratch) {
   c->packed = scratch.floats(round_up(s.c_out, gemm_tile().columns) * c->depth());
   if (c->epilogue.sums() > 0) c->sums = scratch.floats(s.n * c->epilogue.sums() * s.c_out);
   c->rows_at_once = std::clamp<std::int64_t>(kBlockPixels / s.ow, 1, s.oh);
-  c->stride = padded_stride(s.c_out);
+  c->stride = padded_stride(round_up(s.c_out, gemm_tile().columns));
   c->workers.buffers = {.a = c->padded.floats(s) + PatchMatrix::kSlack,
                         .c = c->epilogue.is_plain() ? 0 : c->rows_at_once * s.ow * c->stride,
                         .spare = c->windows.expanded ? s.ow * c->columns.stride() + PatchMatrix::kSlack : 0,
@@ -215,6 +217,8 @@ void run_part(const SlideGradient& g, std::int64_t part, int worker) {
   std::memset(dw, 0, static_cast<std::size_t>(g.rows() * g.stride) * sizeof(float));
   g.padded.clear(s, own.a);
   const std::int64_t pixels = s.oh * s.ow;
+  const std::int64_t whole = round_up(s.c_out, gemm_tile().columns);  // panels; what fills them up stays zero
+  std::memset(own.b, 0, static_cast<std::size_t>(pixels * g.stride) * sizeof(float));
   const Windows& windows = g.windows;
   for (std::int64_t number = part * s.n / g.parts; number < (part + 1) * s.n / g.parts; ++number) {
     g.padded.load(s, g.x, number, own.a, own.tiles);
@@ -224,7 +228,7 @@ void run_part(const SlideGradient& g, std::int64_t part, int worker) {
     for (std::int64_t piece = 0; piece < windows.pieces; ++piece) {
       for (std::int64_t oh = 0; oh < s.oh; ++oh) {
         gemm_block({.m = windows.depth,
-                    .n = s.c_out,
+                    .n = whole,
                     .k = s.ow,
                     .a = image + oh * windows.row + piece * windows.kernel_row,
                     .a_row = 1,
