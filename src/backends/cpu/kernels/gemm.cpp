@@ -7,6 +7,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/kernels/gemm.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>  // must come before highway.h
 #include <hwy/highway.h>
 
@@ -77,6 +78,8 @@ HWY_NOINLINE void tile(const TileArgs& t) {
     V b2 = b0;
     if constexpr (kV > 1) b1 = hn::LoadU(d, b + lanes);
     if constexpr (kV > 2) b2 = hn::LoadU(d, b + 2 * lanes);
+    hwy::Prefetch(b + 8 * b_k);  // B streams from L2
+    if constexpr (kV > 1) hwy::Prefetch(b + 8 * b_k + lanes);
     b += b_k;
 #define STOKER_STEP(i, base, step)                                \
   if constexpr (kR > i) {                                         \
