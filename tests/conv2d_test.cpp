@@ -198,6 +198,15 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"grouped_pointwise", 2, 5, 6, 8, 12, 1, 1, {1, 1}, {0, 0, 0, 0}, {1, 1}, 2},
         Case{"first_layer", 4, 32, 32, 3, 32, 3, 3, {1, 1}, {1, 1, 1, 1}},
         Case{"seven", 1, 30, 30, 3, 16, 7, 7, {2, 2}, {3, 3, 3, 3}},
+        // Images enough for the kernels that take one at a time.
+        Case{"many_valid5x5", 9, 12, 12, 20, 50, 5, 5}, Case{"many_first_layer", 10, 28, 28, 1, 20, 5, 5},
+        Case{"many_strided", 8, 13, 11, 9, 6, 3, 3, {2, 2}, {1, 0, 1, 2}},
+        Case{"many_padded", 8, 9, 10, 11, 7, 3, 3, {1, 1}, {1, 2, 0, 1}},
+        Case{"many_dilated", 8, 12, 10, 9, 7, 3, 3, {1, 1}, {2, 1, 2, 1}, {2, 1}},
+        Case{"many_dilated_columns", 8, 9, 12, 4, 5, 3, 3, {1, 1}, {0, 2, 0, 2}, {1, 2}},
+        Case{"many_deep", 8, 7, 7, 9, 520, 3, 3, {2, 2}, {1, 1, 1, 1}},
+        // Channels enough for the weights to be transformed in several passes.
+        Case{"winograd4_wide", 1, 4, 5, 512, 512, 3, 3, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1, 2},
         Case{"one_channel", 2, 28, 28, 1, 6, 5, 5, {1, 1}, {2, 2, 2, 2}}, Case{"lenet", 5, 12, 12, 20, 50, 5, 5},
         Case{"small_image", 5, 2, 2, 40, 48, 3, 3, {1, 1}, {1, 1, 1, 1}},
         Case{"pad_larger_than_kernel", 1, 3, 4, 2, 3, 2, 2, {1, 1}, {3, 2, 3, 4}},

@@ -12,6 +12,8 @@ namespace {
 constexpr std::int64_t kTiles = 32;      // of a block
 constexpr std::int64_t kDepth = 128;     // source channels transformed at a time
 constexpr std::int64_t kMaxWidth = 128;  // result channels of a task
+constexpr std::int64_t kPackedFloats =
+    5 << 19;  // transformed weights at a time: more would cost memory and gain nothing
 
 struct Winograd {
   ConvSizes sizes;
@@ -21,7 +23,8 @@ struct Winograd {
   std::int64_t depth = 0, width = 0;        // channels of source and result
   std::int64_t block_rows = 0, blocks = 0;  // tile rows a task
   std::int64_t k_block = 0, n_block = 0;
-  WinogradTiles::Rows most;  // image rows of a task
+  std::int64_t pass_width = 0;  // result channels, whole n_blocks, whose weights are packed at a time
+  WinogradTiles::Rows most;     // image rows of a task
   GemmOperand image;
   const float* weights = nullptr;
   TileEpilogue epilogue;
@@ -31,7 +34,7 @@ struct Winograd {
   std::int64_t worker_bytes = 0;
 
   [[nodiscard]] std::int64_t block_tiles() const { return block_rows * tiles.columns(); }
-  [[nodiscard]] std::int64_t plane_floats() const { return round_up(width, gemm_tile().columns) * depth; }
+  [[nodiscard]] std::int64_t plane_floats() const { return round_up(pass_width, gemm_tile().columns) * depth; }
 };
 
 // A worker's memory.
@@ -64,18 +67,32 @@ Own own_memory(const Winograd& w, int worker) {
   return {w, scratch};
 }
 
+// Result channels [begin, end).
+struct Pass {
+  std::int64_t begin = 0, end = 0;
+};
+
+// Input channels (by panels) and output channels whose weights a pass needs.
+struct PassWeights {
+  std::int64_t c_begin = 0, c_end = 0, o_begin = 0, o_end = 0;
+};
+PassWeights pass_weights(const Winograd& w, const Pass& pass) {
+  if (w.transposed) return {pass.begin, pass.end, 0, w.sizes.c_out};
+  return {0, w.sizes.c_in, pass.begin, pass.end};
+}
+
 // Transforms and packs the weights of one panel's worth of input channels.
-void pack_weights(const Winograd& w, std::int64_t task, const Own& own) {
+void pack_weights(const Winograd& w, const PassWeights& part, std::int64_t task, const Own& own) {
   const ConvSizes& s = w.sizes;
   const std::int64_t width = gemm_tile().columns;
   const std::int64_t stride = padded_stride(2 * width);
   const std::int64_t plane = width * stride;
-  const std::int64_t c0 = task * width;
-  const std::int64_t count = std::min(width, s.c_in - c0);
+  const std::int64_t c0 = part.c_begin + task * width;
+  const std::int64_t count = std::min(width, part.c_end - c0);
   const float* from[9];
   float* to[kWinogradMaxSquare];
-  for (std::int64_t o0 = 0; o0 < s.c_out; o0 += 2 * width) {
-    const std::int64_t outs = std::min(2 * width, s.c_out - o0);
+  for (std::int64_t o0 = part.o_begin; o0 < part.o_end; o0 += 2 * width) {
+    const std::int64_t outs = std::min(2 * width, part.o_end - o0);
     for (std::int64_t c = 0; c < count; ++c) {
       for (std::int64_t tap = 0; tap < 9; ++tap) {
         const std::int64_t source = w.transposed ? 8 - tap : tap;
@@ -88,9 +105,10 @@ void pack_weights(const Winograd& w, std::int64_t task, const Own& own) {
       const float* block = own.product + e * plane;
       float* packed = w.packed + e * w.plane_floats();
       if (w.transposed) {
-        pack_panels_transposed(block, stride, outs, count, packed + c0 * w.depth + o0 * width, w.depth * width);
+        pack_panels_transposed(block, stride, outs, count, packed + (c0 - part.c_begin) * w.depth + o0 * width,
+                               w.depth * width);
       } else {
-        pack_panels(block, stride, count, outs, packed + o0 * w.depth + c0 * width, w.depth * width);
+        pack_panels(block, stride, count, outs, packed + (o0 - part.o_begin) * w.depth + c0 * width, w.depth * width);
       }
     }
   }
@@ -99,6 +117,7 @@ void pack_weights(const Winograd& w, std::int64_t task, const Own& own) {
 struct Block {
   std::int64_t row = 0, rows = 0;  // of tiles
   std::int64_t n0 = 0, n = 0;      // result channels
+  std::int64_t packed0 = 0;        // the first one whose weights are packed
 };
 
 // The products of all elements of the tiles' squares.
@@ -119,7 +138,7 @@ void multiply(const Winograd& w, const Block& block, const Own& own) {
                   .a = own.source + e * plane,
                   .a_row = stride,
                   .a_k = 1,
-                  .b = w.packed + e * w.plane_floats() + block.n0 * w.depth + k0 * width,
+                  .b = w.packed + e * w.plane_floats() + (block.n0 - block.packed0) * w.depth + k0 * width,
                   .b_panel = w.depth * width,
                   .b_k = width,
                   .c = own.product + e * w.block_tiles() * product_stride,
@@ -152,20 +171,28 @@ void finish(const Winograd& w, const Block& block, const Own& own) {
   w.epilogue.apply(rect, own.result, stride, sums, false, own.tiles);
 }
 
-void run(const Winograd& w, ThreadPool& pool) {
-  w.image.compute_whole(pool, w.worker_base, w.worker_bytes);
-  pool.run(ceil_div(w.sizes.c_in, gemm_tile().columns),
-           [&](std::int64_t task, int worker) { pack_weights(w, task, own_memory(w, worker)); });
+void run_pass(const Winograd& w, const Pass& pass, ThreadPool& pool) {
+  const PassWeights part = pass_weights(w, pass);
+  pool.run(ceil_div(part.c_end - part.c_begin, gemm_tile().columns),
+           [&](std::int64_t task, int worker) { pack_weights(w, part, task, own_memory(w, worker)); });
   // Neighbouring tasks share the weights of their result channels.
-  pool.run(w.blocks * ceil_div(w.width, w.n_block), [&](std::int64_t task, int worker) {
+  pool.run(w.blocks * ceil_div(pass.end - pass.begin, w.n_block), [&](std::int64_t task, int worker) {
     const Own own = own_memory(w, worker);
     std::fill(own.zeros, own.zeros + w.depth, 0.0F);
-    Block block{.row = task % w.blocks * w.block_rows, .n0 = task / w.blocks * w.n_block};
+    Block block{
+        .row = task % w.blocks * w.block_rows, .n0 = pass.begin + task / w.blocks * w.n_block, .packed0 = pass.begin};
     block.rows = std::min(w.block_rows, w.tiles.rows() - block.row);
-    block.n = std::min(w.n_block, w.width - block.n0);
+    block.n = std::min(w.n_block, pass.end - block.n0);
     multiply(w, block, own);
     finish(w, block, own);
   });
+}
+
+void run(const Winograd& w, ThreadPool& pool) {
+  w.image.compute_whole(pool, w.worker_base, w.worker_bytes);
+  for (std::int64_t n0 = 0; n0 < w.width; n0 += w.pass_width) {
+    run_pass(w, {n0, std::min(n0 + w.pass_width, w.width)}, pool);
+  }
   if (w.epilogue.sums() > 0) w.epilogue.finish_sums(w.sums, w.blocks);
 }
 
@@ -177,6 +204,8 @@ void cut(Winograd& w) {
   while (ceil_div(w.tiles.rows(), w.block_rows) * n_count < kWanted && w.width / n_count >= 2 * columns) n_count *= 2;
   w.blocks = ceil_div(w.tiles.rows(), w.block_rows);
   w.n_block = std::min(round_up(ceil_div(w.width, n_count), columns), w.width);
+  const std::int64_t block_floats = w.tiles.square() * w.n_block * w.depth;
+  w.pass_width = std::min(w.width, w.n_block * std::max<std::int64_t>(1, kPackedFloats / block_floats));
   w.k_block = std::min(w.depth, kDepth);
   w.most = w.tiles.most_rows(w.block_rows, w.source_h);
 }

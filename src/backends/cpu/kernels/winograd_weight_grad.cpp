@@ -9,8 +9,9 @@
 namespace stoker::cpu {
 namespace {
 
-constexpr std::int64_t kTiles = 48;     // of a block
-constexpr std::int64_t kChannels = 64;  // of a task, on both sides
+constexpr std::int64_t kTiles = 48;               // of a block
+constexpr std::int64_t kChannels = 64;            // of a task, on both sides
+constexpr std::int64_t kProductFloats = 5 << 19;  // of dU at a time: more would cost memory and gain nothing
 
 struct WinogradGradient {
   ConvSizes sizes;
@@ -19,16 +20,17 @@ struct WinogradGradient {
   std::int64_t block_rows = 0;            // tile rows transformed at a time
   std::int64_t part_rows = 0, parts = 0;  // tile rows of a part
   std::int64_t i_block = 0, i_count = 0;  // input channels of a task
+  std::int64_t i_pass = 0;                // input channels, whole i_blocks, whose dU is kept at a time
   std::int64_t o_block = 0, o_count = 0;  // output channels of a task
   WinogradTiles::Rows most;               // image rows transformed at a time
   TileEpilogue epilogue;
-  float* products = nullptr;  // dU: [part][square][c_in][c_out]
+  float* products = nullptr;  // dU: [part][square][i_pass][c_out]
   float* sums = nullptr;
   std::byte* worker_base = nullptr;
   std::int64_t worker_bytes = 0;
 
   [[nodiscard]] std::int64_t block_tiles() const { return block_rows * tiles.columns(); }
-  [[nodiscard]] std::int64_t part_floats() const { return tiles.square() * sizes.c_in * sizes.c_out; }
+  [[nodiscard]] std::int64_t part_floats() const { return tiles.square() * i_pass * sizes.c_out; }
 };
 
 struct Own {
@@ -62,6 +64,7 @@ Own own_memory(const WinogradGradient& g, int worker) {
 
 struct Block {
   std::int64_t i0 = 0, i = 0, o0 = 0, o = 0;  // channels
+  std::int64_t pass0 = 0;                     // the first input channel of the pass
 };
 
 // The tiles of dy, transformed to squares.
@@ -100,24 +103,31 @@ void multiply(const WinogradGradient& g, const Block& block, std::int64_t part, 
                               v_stride);
     transform_dy(g, block, row, count, own);
     for (std::int64_t e = 0; e < g.tiles.square(); ++e) {
-      gemm_block({.m = block.i,
-                  .n = block.o,
-                  .k = count * g.tiles.columns(),
-                  .a = own.v + e * g.block_tiles() * v_stride,
-                  .a_row = 1,
-                  .a_k = v_stride,
-                  .b = own.d + e * g.block_tiles() * d_stride,
-                  .b_panel = gemm_tile().columns,
-                  .b_k = d_stride,
-                  .c = g.products + part * g.part_floats() + (e * s.c_in + block.i0) * s.c_out + block.o0,
-                  .c_row = s.c_out,
-                  .accumulate = row > begin});
+      gemm_block(
+          {.m = block.i,
+           .n = block.o,
+           .k = count * g.tiles.columns(),
+           .a = own.v + e * g.block_tiles() * v_stride,
+           .a_row = 1,
+           .a_k = v_stride,
+           .b = own.d + e * g.block_tiles() * d_stride,
+           .b_panel = gemm_tile().columns,
+           .b_k = d_stride,
+           .c = g.products + part * g.part_floats() + (e * g.i_pass + block.i0 - block.pass0) * s.c_out + block.o0,
+           .c_row = s.c_out,
+           .accumulate = row > begin});
     }
   }
 }
 
-// dw of input channels [i0, i0 + count) from the parts of dU.
-void finish(const WinogradGradient& g, std::int64_t i0, std::int64_t count, std::int64_t chunk, const Own& own) {
+// Input channels [i0, i0 + count) of the pass that begins at pass0; `chunk` is their place in the channel sums.
+struct Rows {
+  std::int64_t i0 = 0, count = 0, pass0 = 0, chunk = 0;
+};
+
+// dw of these input channels from the parts of dU.
+void finish(const WinogradGradient& g, const Rows& rows, const Own& own) {
+  const auto& [i0, count, pass0, chunk] = rows;
   const ConvSizes& s = g.sizes;
   const bool plain = g.epilogue.is_plain();
   float* data = plain ? g.epilogue.plain_data() + i0 * s.c_out : own.result;
@@ -127,7 +137,7 @@ void finish(const WinogradGradient& g, std::int64_t i0, std::int64_t count, std:
   for (std::int64_t c = 0; c < count; ++c) {
     for (std::int64_t e = 0; e < g.tiles.square(); ++e) {
       float* summed = own.square + e * s.c_out;
-      sum_parts(g.products + (e * s.c_in + i0 + c) * s.c_out, g.parts, g.part_floats(), s.c_out, summed);
+      sum_parts(g.products + (e * g.i_pass + i0 - pass0 + c) * s.c_out, g.parts, g.part_floats(), s.c_out, summed);
       from[e] = summed;
     }
     for (std::int64_t tap = 0; tap < 9; ++tap) to[tap] = data + tap * tap_floats + c * s.c_out;
@@ -141,24 +151,31 @@ void finish(const WinogradGradient& g, std::int64_t i0, std::int64_t count, std:
   }
 }
 
+constexpr std::int64_t kRows = 8;  // input channels that are finished together
+
+void run_pass(const WinogradGradient& g, std::int64_t begin, std::int64_t end, ThreadPool& pool) {
+  const std::int64_t i_count = ceil_div(end - begin, g.i_block);
+  pool.run(g.parts * i_count * g.o_count, [&](std::int64_t task, int worker) {
+    const Own own = own_memory(g, worker);
+    std::fill(own.zeros, own.zeros + std::max(g.sizes.c_in, g.sizes.c_out), 0.0F);
+    Block block{.i0 = begin + task % i_count * g.i_block, .o0 = task / i_count % g.o_count * g.o_block, .pass0 = begin};
+    block.i = std::min(g.i_block, end - block.i0);
+    block.o = std::min(g.o_block, g.sizes.c_out - block.o0);
+    multiply(g, block, task / (i_count * g.o_count), own);
+  });
+  pool.run(ceil_div(end - begin, kRows), [&](std::int64_t task, int worker) {
+    const std::int64_t i0 = begin + task * kRows;
+    finish(g, {i0, std::min(kRows, end - i0), begin, i0 / kRows}, own_memory(g, worker));
+  });
+}
+
 void run(const WinogradGradient& g, ThreadPool& pool) {
   g.x.compute_whole(pool, g.worker_base, g.worker_bytes);
   g.dy.compute_whole(pool, g.worker_base, g.worker_bytes);
-  pool.run(g.parts * g.i_count * g.o_count, [&](std::int64_t task, int worker) {
-    const Own own = own_memory(g, worker);
-    std::fill(own.zeros, own.zeros + std::max(g.sizes.c_in, g.sizes.c_out), 0.0F);
-    Block block{.i0 = task % g.i_count * g.i_block, .o0 = task / g.i_count % g.o_count * g.o_block};
-    block.i = std::min(g.i_block, g.sizes.c_in - block.i0);
-    block.o = std::min(g.o_block, g.sizes.c_out - block.o0);
-    multiply(g, block, task / (g.i_count * g.o_count), own);
-  });
-  constexpr std::int64_t kRows = 8;
-  const std::int64_t chunks = ceil_div(g.sizes.c_in, kRows);
-  pool.run(chunks, [&](std::int64_t task, int worker) {
-    const std::int64_t i0 = task * kRows;
-    finish(g, i0, std::min(kRows, g.sizes.c_in - i0), task, own_memory(g, worker));
-  });
-  if (g.epilogue.sums() > 0) g.epilogue.finish_sums(g.sums, chunks);
+  for (std::int64_t i0 = 0; i0 < g.sizes.c_in; i0 += g.i_pass) {
+    run_pass(g, i0, std::min(i0 + g.i_pass, g.sizes.c_in), pool);
+  }
+  if (g.epilogue.sums() > 0) g.epilogue.finish_sums(g.sums, ceil_div(g.sizes.c_in, kRows));
 }
 
 void cut(WinogradGradient& g) {
@@ -171,6 +188,10 @@ void cut(WinogradGradient& g) {
   g.parts = std::min(ceil_div(kWanted, g.i_count * g.o_count), ceil_div(g.tiles.rows(), g.block_rows));
   g.part_rows = ceil_div(g.tiles.rows(), g.parts);
   g.parts = ceil_div(g.tiles.rows(), g.part_rows);
+  // Passes are whole blocks, so that chunks of kRows channels never straddle two.
+  const std::int64_t block_floats = g.parts * g.tiles.square() * g.i_block * g.sizes.c_out;
+  const std::int64_t pass = g.i_block * std::max<std::int64_t>(1, kProductFloats / block_floats);
+  g.i_pass = std::min(pass, g.sizes.c_in);
   g.most = g.tiles.most_rows(g.block_rows, g.sizes.h);
 }
 
