@@ -7,6 +7,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/kernels/gemm.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>  // must come before highway.h
 #include <hwy/highway.h>
 
@@ -47,13 +48,13 @@ struct TileArgs {
 
 // (row, the pointer that reaches it, its distance from there in rows): three rows share a pointer, so that the
 // addresses of all rows fit into the few integer registers of x86.
-#define STOKER_GEMM_ROWS(X)                                                                                      \
-  X(0, a0, 0)                                                                                                    \
-  X(1, a0, 1)                                                                                                    \
-  X(2, a0, 2)                                                                                                    \
-  X(3, a1, 0)                                                                                                    \
-  X(4, a1, 1) X(5, a1, 2) X(6, a2, 0) X(7, a2, 1) X(8, a2, 2) X(9, a3, 0) X(10, a3, 1) X(11, a3, 2) X(12, a4, 0) \
-      X(13, a4, 1)
+#define STOKER_GEMM_ROWS(X) \
+  X(0, a0, 0)               \
+  X(1, a0, 1)               \
+  X(2, a0, 2)               \
+  X(3, a1, 0)               \
+  X(4, a1, 1)               \
+  X(5, a1, 2) X(6, a2, 0) X(7, a2, 1) X(8, a2, 2) X(9, a3, 0) X(10, a3, 1) X(11, a3, 2) X(12, a4, 0) X(13, a4, 1)
 
 template <int kR, int kV>
 HWY_NOINLINE void tile(const TileArgs& t) {
@@ -77,6 +78,8 @@ HWY_NOINLINE void tile(const TileArgs& t) {
     V b2 = b0;
     if constexpr (kV > 1) b1 = hn::LoadU(d, b + lanes);
     if constexpr (kV > 2) b2 = hn::LoadU(d, b + 2 * lanes);
+    hwy::Prefetch(b + 8 * b_k);  // B streams from L2
+    if constexpr (kV > 1) hwy::Prefetch(b + 8 * b_k + lanes);
     b += b_k;
 #define STOKER_STEP(i, base, step)                                \
   if constexpr (kR > i) {                                         \
