@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "backends/cpu/kernels/conv2d_scatter.h"
+#include "backends/cpu/kernels/conv2d_slide.h"
 #include "backends/cpu/kernels/matmul.h"
 #include "backends/cpu/kernels/winograd.h"
 
@@ -222,6 +223,7 @@ Kernel prepare(const KernelContext& context) {
   if (s.is_matmul()) return prepare_matmul(context, matmul_sizes(s, kPart));
   if (const std::int64_t m = winograd_size(s, context.node, kPart)) return prepare_winograd(context, kPart, m);
   if (kPart == ConvPart::input_grad && scatters(s)) return prepare_scatter(context);
+  if (kPart == ConvPart::forward && slides(s)) return prepare_slide(context);
   Scratch scratch(context.scratch);
   return [conv = make(context, kPart, scratch)](ThreadPool& pool) {
     if (!conv->phases.empty()) conv->image.compute_whole(pool, conv->phases[0]->plan);
@@ -236,6 +238,7 @@ std::int64_t workspace(const Graph& graph, const Node& node, int threads) {
   if (s.is_matmul()) return matmul_workspace(graph, node, matmul_sizes(s, kPart), threads);
   if (const std::int64_t m = winograd_size(s, node, kPart)) return winograd_workspace(graph, node, kPart, m, threads);
   if (kPart == ConvPart::input_grad && scatters(s)) return scatter_workspace(graph, node, threads);
+  if (kPart == ConvPart::forward && slides(s)) return slide_workspace(graph, node, threads);
   Scratch scratch(nullptr);
   static_cast<void>(make(counting_context(graph, node, threads), kPart, scratch));
   return scratch.used();

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "backends/cpu/kernels/conv2d.h"
+#include "backends/cpu/kernels/conv2d_slide.h"
 #include "backends/cpu/kernels/matmul.h"
 #include "backends/cpu/kernels/winograd.h"
 
@@ -100,6 +101,7 @@ Kernel prepare_conv2d_weight_grad(const KernelContext& context) {
   if (const std::int64_t m = winograd_size(s, context.node, ConvPart::weight_grad)) {
     return prepare_winograd_weight_grad(context, m);
   }
+  if (slides_weight_grad(s)) return prepare_slide_weight_grad(context);
   Scratch scratch(context.scratch);
   return [g = make(context, scratch)](ThreadPool& pool) { g->plan.run(pool); };
 }
@@ -110,6 +112,7 @@ std::int64_t conv2d_weight_grad_workspace(const Graph& graph, const Node& node, 
   if (const std::int64_t m = winograd_size(s, node, ConvPart::weight_grad)) {
     return winograd_weight_grad_workspace(graph, node, m, threads);
   }
+  if (slides_weight_grad(s)) return slide_weight_grad_workspace(graph, node, threads);
   Scratch scratch(nullptr);
   static_cast<void>(make(counting_context(graph, node, threads), scratch));
   return scratch.used();

@@ -198,9 +198,9 @@ std::shared_ptr<MatMul> make(const KernelContext& context, const MatMulSizes& si
   mm->y = GemmOperand(bind_operand(context, 1), y_batch * (sizes.transpose_y ? sizes.n : sizes.k),
                       sizes.transpose_y ? sizes.k : sizes.n);
   mm->epilogue = TileEpilogue(context, mm->batch * mm->m, mm->n);
-  const std::int64_t few = 3 * gemm_tile().rows;
-  const bool swapped = mm->batch == 1 && mm->transpose_y && !mm->transpose_x && !mm->y.needs_tiles() && mm->m <= few &&
-                       mm->n > mm->m && mm->epilogue.sums() == 0;
+  // Where packing x and turning C round costs clearly less than packing y.
+  const bool swapped = mm->batch == 1 && mm->transpose_y && !mm->transpose_x && !mm->y.needs_tiles() &&
+                       mm->epilogue.sums() == 0 && mm->n * mm->k > 2 * mm->m * (mm->k + mm->n);
   if (swapped) {
     plan_swapped(*mm, scratch, context.threads);
   } else {

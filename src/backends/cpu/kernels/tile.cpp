@@ -185,7 +185,9 @@ class TileRun {
       if (slot < 0) continue;
       if (result.kind == ResultKind::sum_channel) {
         float* sums = partial_ + sum * expr_.tensor_channels_ + rect_.channel + col;
-        sum_tile_columns(slots_[slot], rows, cols, sums, accumulate_ || row > 0);
+        const int factor = expr_.factor_slots_[i];
+        sum_tile_columns(slots_[slot], factor < 0 ? nullptr : &slots_[factor], rows, cols, sums,
+                         accumulate_ || row > 0);
         ++sum;
       } else {
         store_tile(result.dtype, slots_[slot], rows, cols, result_at(result, row, col), result_stride(result));

@@ -74,6 +74,7 @@ class TileExpr {
   std::vector<TileArg> args_;
   std::vector<TileResult> results_;
   std::vector<int> result_slots_;  // where the value is when the steps are done; -1: stored by a step
+  std::vector<int> factor_slots_;  // what a sum multiplies its value by; -1: nothing
   int first_result_slot_ = 0;      // slots of the results' destinations
   int slots_ = 0;
   std::int64_t tile_ = 0;  // floats in a tile

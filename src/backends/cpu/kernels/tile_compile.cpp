@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "base/error.h"
 
@@ -10,6 +12,7 @@ namespace {
 
 constexpr std::int64_t kLargestTile = 1024;
 constexpr std::int64_t kSmallestTile = kTileLine;
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
@@ -18,7 +21,6 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 void TileCompiler::compile(const Expr& expr) {
   read(contract(expr));
   join();
-  find_rates();
   separate_outputs();
   find_uses();
   number_held_slots();
@@ -29,7 +31,7 @@ void TileCompiler::compile(const Expr& expr) {
 
 void TileCompiler::read(const Expr& expr) {
   for (const ExprInst& inst : expr.code)
-    code_.push_back({.op = inst.op, .in = {inst.a, inst.b, inst.c, -1}, .imm = inst.imm});
+    code_.push_back({.op = inst.op, .in = {inst.a, inst.b, inst.c, -1, -1}, .imm = inst.imm});
   outputs_.assign(expr.outputs.begin(), expr.outputs.end());
 }
 
@@ -37,49 +39,103 @@ bool TileCompiler::is_bound(int i) const {
   return code_[at(i)].op == ExprOp::constant && !std::isnan(code_[at(i)].imm);
 }
 
-// select(a > b, c, d), and the same with <.
-bool TileCompiler::join_select(Inst& inst) {
-  const Inst& condition = code_[at(inst.in[0])];
-  if (condition.op != ExprOp::gt && condition.op != ExprOp::lt) return false;
-  const int less = condition.op == ExprOp::lt ? 1 : 0;
-  inst = {.op = kTileSelectGt, .in = {condition.in[at(less)], condition.in[at(1 - less)], inst.in[1], inst.in[2]}};
-  return true;
+// Counts only what the outputs need: joining leaves comparisons behind that nobody reads.
+void TileCompiler::count_uses() {
+  uses_.assign(code_.size(), 0);
+  for (const int output : outputs_) ++uses_[at(output)];
+  for (std::size_t i = code_.size(); i-- > 0;) {
+    if (uses_[i] == 0) continue;
+    for (const int from : code_[i].in) {
+      if (from >= 0) ++uses_[at(from)];
+    }
+  }
 }
 
-// x > b && x < c: where the gradient of relu6 and the like flows.
-bool TileCompiler::join_inside(Inst& inst) {
+bool TileCompiler::only_here(int i, ExprOp op) const {
+  return code_[at(i)].op == op && code_[at(i)].rate == kFull && uses_[at(i)] == 1;
+}
+
+// select(x > low, g, 0) and select(low < x < high, g, 0) are gates; other comparisons of two values a select_gt.
+void TileCompiler::join_select(Inst& inst) {
+  const Inst condition = code_[at(inst.in[0])];
+  const bool zero = is_bound(inst.in[2]) && bound(inst.in[2]) == 0.0F;
+  if (condition.op == kTileInside && zero) {
+    inst = {
+        .op = kTileGate, .in = {condition.in[0], inst.in[1], -1, -1, -1}, .imm = condition.imm, .imm2 = condition.imm2};
+    return;
+  }
+  if (condition.op != ExprOp::gt && condition.op != ExprOp::lt) return;
+  const bool less = condition.op == ExprOp::lt;
+  const int large = condition.in[less ? 1 : 0];
+  const int small = condition.in[less ? 0 : 1];
+  if (zero && is_bound(small)) {
+    inst = {.op = kTileGate, .in = {large, inst.in[1], -1, -1, -1}, .imm = bound(small), .imm2 = kInfinity};
+  } else {
+    inst = {.op = kTileSelectGt, .in = {large, small, inst.in[1], inst.in[2], -1}};
+  }
+}
+
+// x > low && x < high: where the gradient of relu6 and the like flows.
+void TileCompiler::join_inside(Inst& inst) {
   const Inst* low = &code_[at(inst.in[0])];
   const Inst* high = &code_[at(inst.in[1])];
   if (low->op == ExprOp::lt) std::swap(low, high);
-  if (low->op != ExprOp::gt || high->op != ExprOp::lt || low->in[0] != high->in[0]) return false;
-  inst = {.op = kTileInside, .in = {low->in[0], low->in[1], high->in[1], -1}};
-  return true;
+  if (low->op != ExprOp::gt || high->op != ExprOp::lt || low->in[0] != high->in[0]) return;
+  if (!is_bound(low->in[1]) || !is_bound(high->in[1])) return;
+  inst = {.op = kTileInside,
+          .in = {low->in[0], -1, -1, -1, -1},
+          .imm = bound(low->in[1]),
+          .imm2 = std::nextafter(bound(high->in[1]), -kInfinity)};  // x < high
 }
 
-// maximum and minimum with constants, one after the other a clamp. A bound that is no NaN needs no test for it.
-bool TileCompiler::join_bounds(Inst& inst) {
+// maximum and minimum with constants, one after the other or alone, are a clamp. A bound that is no NaN needs no test.
+void TileCompiler::join_bounds(Inst& inst) {
   if (is_bound(inst.in[0])) std::swap(inst.in[0], inst.in[1]);
-  if (!is_bound(inst.in[1])) return false;
+  if (!is_bound(inst.in[1])) return;
   const bool is_max = inst.op == ExprOp::maximum;
-  const Inst& inner = code_[at(inst.in[0])];
-  const bool pair = inner.op == (is_max ? kTileMinBound : kTileMaxBound);
-  const int low = is_max ? inst.in[1] : inner.in[1];
-  const int high = is_max ? inner.in[1] : inst.in[1];
-  if (pair && code_[at(low)].imm <= code_[at(high)].imm) {
-    inst = {.op = kTileClamp, .in = {inner.in[0], low, high, -1}};
-  } else {
-    inst.op = is_max ? kTileMaxBound : kTileMinBound;
+  const float limit = bound(inst.in[1]);
+  const Inst inner = code_[at(inst.in[0])];
+  inst = {.op = kTileClamp,
+          .in = {inst.in[0], -1, -1, -1, -1},
+          .imm = is_max ? limit : -kInfinity,
+          .imm2 = is_max ? kInfinity : limit};
+  if (inner.op != kTileClamp) return;
+  const bool other_side =
+      is_max ? inner.imm == -kInfinity && limit <= inner.imm2 : inner.imm2 == kInfinity && limit >= inner.imm;
+  if (!other_side) return;
+  inst.in[0] = inner.in[0];
+  inst.imm = std::max(inst.imm, inner.imm);
+  inst.imm2 = std::min(inst.imm2, inner.imm2);
+}
+
+// An affine value that is read only by a clamp, a gate or another mul_add is computed there.
+void TileCompiler::join_affine(Inst& inst) {
+  if (inst.op == kTileClamp && only_here(inst.in[0], ExprOp::mul_add)) {
+    inst.op = kTileAffineClamp;
+    inst.in = code_[at(inst.in[0])].in;
+  } else if (inst.op == kTileGate && inst.in[0] != inst.in[1] && only_here(inst.in[0], ExprOp::mul_add)) {
+    const Inst& affine = code_[at(inst.in[0])];
+    inst.op = kTileAffineGate;
+    inst.in = {affine.in[0], affine.in[1], affine.in[2], inst.in[1], -1};
+  } else if (inst.op == ExprOp::mul_add && only_here(inst.in[2], ExprOp::mul_add)) {
+    const Inst& affine = code_[at(inst.in[2])];
+    inst.op = kTileMulAdd2;
+    inst.in = {inst.in[0], inst.in[1], affine.in[0], affine.in[1], affine.in[2]};
   }
-  return true;
 }
 
 void TileCompiler::join() {
   for (Inst& inst : code_) {
-    if (inst.op == ExprOp::select) join_select(inst);
     if (inst.op == ExprOp::logical_and) join_inside(inst);
+    if (inst.op == ExprOp::select) join_select(inst);
     if (inst.op == ExprOp::maximum || inst.op == ExprOp::minimum) join_bounds(inst);
-    if (inst.op == ExprOp::pow && is_bound(inst.in[1]) && code_[at(inst.in[1])].imm == 2.0F)
-      inst = {.op = ExprOp::mul, .in = {inst.in[0], inst.in[0], -1, -1}};
+    if (inst.op == ExprOp::pow && is_bound(inst.in[1]) && bound(inst.in[1]) == 2.0F)
+      inst = {.op = ExprOp::mul, .in = {inst.in[0], inst.in[0], -1, -1, -1}};
+  }
+  find_rates();
+  count_uses();
+  for (Inst& inst : code_) {
+    if (inst.rate == kFull) join_affine(inst);
   }
 }
 
@@ -112,11 +168,26 @@ bool TileCompiler::written_in_place(int arg, int but_not) const {
   return false;
 }
 
+// A sum of products that nobody else reads multiplies while it adds: the product needs no tile.
+bool TileCompiler::sum_factors(std::size_t output) {
+  const Inst& product = code_[at(outputs_[output])];
+  if (!only_here(outputs_[output], ExprOp::mul)) return false;
+  for (const int factor : {product.in[0], product.in[1]}) {
+    const Inst& inst = code_[at(factor)];
+    if (inst.rate == kScalar || (inst.op == ExprOp::input && written_in_place(inst.slot, -1))) return false;
+  }
+  factors_[output] = product.in[1];
+  outputs_[output] = product.in[0];
+  return true;
+}
+
 // Makes every output an instruction of its own at full rate, so that it has a tile or a destination. A sum may read an
 // argument where it stands.
 void TileCompiler::separate_outputs() {
   std::vector<int> seen;
+  factors_.assign(outputs_.size(), -1);
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    if (target_.results_[i].kind == ResultKind::sum_channel && sum_factors(i)) continue;
     const int output = outputs_[i];
     const Inst& inst = code_[at(output)];
     const bool is_sum = target_.results_[i].kind == ResultKind::sum_channel;
@@ -125,13 +196,19 @@ void TileCompiler::separate_outputs() {
     const bool may_stay = is_arg ? is_sum && !written_in_place(inst.slot, -1) : !taken;
     if (!is_sum) seen.push_back(output);
     if (inst.rate == kFull && may_stay) continue;
-    code_.push_back({.op = kTileCopy, .in = {output, -1, -1, -1}, .rate = kFull});
+    code_.push_back({.op = kTileCopy, .in = {output, -1, -1, -1, -1}, .rate = kFull});
     outputs_[i] = static_cast<int>(code_.size()) - 1;
   }
 }
 
 void TileCompiler::find_uses() {
-  for (const int output : outputs_) code_[at(output)].needed = true;
+  const auto for_results = [&](const auto& act) {
+    for (const int output : outputs_) act(code_[at(output)]);
+    for (const int factor : factors_) {
+      if (factor >= 0) act(code_[at(factor)]);
+    }
+  };
+  for_results([](Inst& inst) { inst.needed = true; });
   for (int i = static_cast<int>(code_.size()) - 1; i >= 0; --i) {
     if (!code_[at(i)].needed) continue;
     for (const int from : code_[at(i)].in) {
@@ -140,7 +217,7 @@ void TileCompiler::find_uses() {
       code_[at(from)].last_use = std::max(code_[at(from)].last_use, i);
     }
   }
-  for (const int output : outputs_) code_[at(output)].last_use = static_cast<int>(code_.size());
+  for_results([&](Inst& inst) { inst.last_use = static_cast<int>(code_.size()); });
 }
 
 // Slots of what lasts for a rectangle: arguments come first, then constants, scalar and channel values.
@@ -176,7 +253,7 @@ bool TileCompiler::read_later(int after, const std::byte* data) const {
   for (std::size_t i = at(after) + 1; i < code_.size(); ++i) {
     if (code_[i].needed && std::ranges::any_of(code_[i].in, aliases)) return true;
   }
-  return std::ranges::any_of(outputs_, aliases);
+  return std::ranges::any_of(outputs_, aliases) || std::ranges::any_of(factors_, aliases);
 }
 
 // A result goes straight to its destination if that is f32 and nobody reads an argument there afterwards.
@@ -203,7 +280,9 @@ void TileCompiler::emit(const Inst& inst) {
                    .b = slot_of(inst.in[1]),
                    .c = slot_of(inst.in[2]),
                    .d = slot_of(inst.in[3]),
-                   .imm = inst.imm});
+                   .e = slot_of(inst.in[4]),
+                   .imm = inst.imm,
+                   .imm2 = inst.imm2});
 }
 
 // In order; a temporary's tile is free for the instruction that reads it last (elements do not cross).
@@ -239,13 +318,14 @@ void TileCompiler::emit_steps() {
       target_.steps_.push_back(
           {.op = kTileCopy, .destination = target_.first_result_slot_ + static_cast<int>(i), .a = slot});
     target_.result_slots_.push_back(copied || direct_[i] ? -1 : slot);
+    target_.factor_slots_.push_back(factors_[i] < 0 ? -1 : code_[at(factors_[i])].slot);
   }
 }
 
 void TileCompiler::place_scratch() {
   const auto read_by_tiles = [&](int slot) {
     return std::ranges::any_of(target_.steps_, [&](const TileInst& step) {
-      return step.a == slot || step.b == slot || step.c == slot || step.d == slot;
+      return step.a == slot || step.b == slot || step.c == slot || step.d == slot || step.e == slot;
     });
   };
   constexpr auto kFloatsPerSlot = static_cast<std::int64_t>(sizeof(TileOperand) / sizeof(float));

@@ -12,6 +12,7 @@
 #define HWY_TARGET_INCLUDE "backends/cpu/kernels/tile_steps.cpp"
 #include "hwy/foreach_target.h"
 // After foreach_target.h.
+#include "backends/cpu/kernels/simd_channels-inl.h"
 #include "backends/cpu/kernels/simd_math-inl.h"
 #include "hwy/highway.h"
 
@@ -21,71 +22,49 @@ namespace stoker::cpu::HWY_NAMESPACE {
 using Floats = hn::ScalableTag<float>;
 using OneFloat = hn::CappedTag<float, 1>;
 
-template <int kArity, class D, class F>
-HWY_INLINE hn::Vec<D> call(D d, const F& f, const float* a, const float* b, const float* c, const float* e) {
+constexpr std::size_t kMostOperands = 5;
+
+// Calls f(d, operand 0, operand 1, ...) with what `load` gives for each.
+template <int kArity, class D, class F, class Load>
+HWY_INLINE hn::Vec<D> call(D d, const F& f, const Load& load) {
   if constexpr (kArity == 1) {
-    return f(d, hn::LoadU(d, a));
+    return f(d, load(0));
   } else if constexpr (kArity == 2) {
-    return f(d, hn::LoadU(d, a), hn::LoadU(d, b));
+    return f(d, load(0), load(1));
   } else if constexpr (kArity == 3) {
-    return f(d, hn::LoadU(d, a), hn::LoadU(d, b), hn::LoadU(d, c));
+    return f(d, load(0), load(1), load(2));
+  } else if constexpr (kArity == 4) {
+    return f(d, load(0), load(1), load(2), load(3));
   } else {
-    return f(d, hn::LoadU(d, a), hn::LoadU(d, b), hn::LoadU(d, c), hn::LoadU(d, e));
+    return f(d, load(0), load(1), load(2), load(3), load(4));
   }
 }
 
-#if !HWY_MEM_OPS_MIGHT_FAULT
+// One row of f; steps of 0 repeat a line.
 template <int kArity, class F>
-HWY_INLINE hn::Vec<Floats> call_masked(Floats d, hn::Mask<Floats> mask, const F& f, const float* a, const float* b,
-                                       const float* c, const float* e) {
-  if constexpr (kArity == 1) {
-    return f(d, hn::MaskedLoad(mask, d, a));
-  } else if constexpr (kArity == 2) {
-    return f(d, hn::MaskedLoad(mask, d, a), hn::MaskedLoad(mask, d, b));
-  } else if constexpr (kArity == 3) {
-    return f(d, hn::MaskedLoad(mask, d, a), hn::MaskedLoad(mask, d, b), hn::MaskedLoad(mask, d, c));
-  } else {
-    return f(d, hn::MaskedLoad(mask, d, a), hn::MaskedLoad(mask, d, b), hn::MaskedLoad(mask, d, c),
-             hn::MaskedLoad(mask, d, e));
-  }
-}
-#endif
-
-// One row of f over up to four operands; steps of 0 repeat a line.
-template <int kArity, class F>
-HWY_INLINE void map_row(const F& f, std::int64_t n, float* out, std::array<const float*, 4> in,
-                        const std::array<std::int64_t, 4>& steps) {
+HWY_INLINE void map_row(const F& f, std::int64_t n, float* out, std::array<const float*, kMostOperands> in,
+                        const std::array<std::int64_t, kMostOperands>& steps) {
   const Floats d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const float* a = in[0];
-  const float* b = in[1];
-  const float* c = in[2];
-  const float* e = in[3];
-  const std::int64_t step_a = steps[0] * lanes;
-  const std::int64_t step_b = steps[1] * lanes;
-  const std::int64_t step_c = steps[2] * lanes;
-  const std::int64_t step_e = steps[3] * lanes;
+  const auto move = [&](std::int64_t by) HWY_ATTR {
+    for (std::size_t k = 0; k < kArity; ++k) in[k] += steps[k] * by;
+  };
   std::int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    hn::StoreU(call<kArity>(d, f, a, b, c, e), d, out + i);
-    a += step_a;
-    if constexpr (kArity > 1) b += step_b;
-    if constexpr (kArity > 2) c += step_c;
-    if constexpr (kArity > 3) e += step_e;
+    hn::StoreU(call<kArity>(d, f, [&](std::size_t k) HWY_ATTR { return hn::LoadU(d, in[k]); }), d, out + i);
+    move(lanes);
   }
 #if HWY_MEM_OPS_MIGHT_FAULT
   const OneFloat one;
   for (; i < n; ++i) {
-    hn::StoreU(call<kArity>(one, f, a, b, c, e), one, out + i);
-    a += steps[0];
-    if constexpr (kArity > 1) b += steps[1];
-    if constexpr (kArity > 2) c += steps[2];
-    if constexpr (kArity > 3) e += steps[3];
+    hn::StoreU(call<kArity>(one, f, [&](std::size_t k) HWY_ATTR { return hn::LoadU(one, in[k]); }), one, out + i);
+    move(1);
   }
 #else
   if (i < n) {
     const auto mask = hn::FirstN(d, static_cast<std::size_t>(n - i));
-    hn::BlendedStore(call_masked<kArity>(d, mask, f, a, b, c, e), mask, d, out + i);
+    const auto load = [&](std::size_t k) HWY_ATTR { return hn::MaskedLoad(mask, d, in[k]); };
+    hn::BlendedStore(call<kArity>(d, f, load), mask, d, out + i);
   }
 #endif
 }
@@ -93,10 +72,10 @@ HWY_INLINE void map_row(const F& f, std::int64_t n, float* out, std::array<const
 // An instruction over the block, as one long row where no operand jumps between rows.
 template <int kArity, class F>
 HWY_INLINE void map(const TileBlock& block, const TileInst& inst, const F& f) {
-  const std::array<std::int32_t, 4> numbers = {inst.a, inst.b, inst.c, inst.d};
-  std::array<const float*, 4> in{};
-  std::array<std::int64_t, 4> steps{};
-  std::array<std::int64_t, 4> strides{};
+  const std::array<std::int32_t, kMostOperands> numbers = {inst.a, inst.b, inst.c, inst.d, inst.e};
+  std::array<const float*, kMostOperands> in{};
+  std::array<std::int64_t, kMostOperands> steps{};
+  std::array<std::int64_t, kMostOperands> strides{};
   const TileOperand& out = block.slots[inst.destination];
   bool flat = out.stride == block.cols;
   for (std::size_t i = 0; i < kArity; ++i) {
@@ -211,6 +190,45 @@ HWY_NOINLINE void run_logic(const TileBlock& block, const TileInst& inst) {
 
 constexpr int number(ExprOp op) { return static_cast<int>(op); }  // joined ones are no enumerators
 
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V clamp(D d, V x, float low, float high) {
+  return min_bound(hn::Set(d, high), max_bound(hn::Set(d, low), x));
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE hn::Mask<D> inside(D d, V x, float low, float high) {
+  return hn::And(hn::Gt(x, hn::Set(d, low)), hn::Le(x, hn::Set(d, high)));
+}
+
+HWY_NOINLINE void run_joined(const TileBlock& block, const TileInst& inst) {
+  const float low = inst.imm;
+  const float high = inst.imm2;
+  switch (number(inst.op)) {
+    case number(kTileClamp):
+      return map<1>(block, inst, [=](auto d, auto a) HWY_ATTR { return clamp(d, a, low, high); });
+    case number(kTileAffineClamp):
+      return map<3>(block, inst,
+                    [=](auto d, auto a, auto b, auto c) HWY_ATTR { return clamp(d, hn::MulAdd(a, b, c), low, high); });
+    case number(kTileInside):
+      return map<1>(block, inst, [=](auto d, auto a) HWY_ATTR { return truth(d, inside(d, a, low, high)); });
+    case number(kTileGate):
+      return map<2>(block, inst,
+                    [=](auto d, auto a, auto b) HWY_ATTR { return hn::IfThenElseZero(inside(d, a, low, high), b); });
+    case number(kTileAffineGate):
+      return map<4>(block, inst, [=](auto d, auto a, auto b, auto c, auto e) HWY_ATTR {
+        return hn::IfThenElseZero(inside(d, hn::MulAdd(a, b, c), low, high), e);
+      });
+    case number(kTileSelectGt):
+      return map<4>(block, inst,
+                    [](auto, auto a, auto b, auto c, auto e) HWY_ATTR { return hn::IfThenElse(hn::Gt(a, b), c, e); });
+    case number(kTileMulAdd2):
+      return map<5>(block, inst, [](auto, auto a, auto b, auto c, auto e, auto g) HWY_ATTR {
+        return hn::MulAdd(a, b, hn::MulAdd(c, e, g));
+      });
+    default: return run_logic(block, inst);
+  }
+}
+
 HWY_NOINLINE void run_step(const TileBlock& block, const TileInst& inst) {
   switch (number(inst.op)) {
     case number(ExprOp::neg): STOKER_UNARY(hn::Neg(a));
@@ -224,14 +242,7 @@ HWY_NOINLINE void run_step(const TileBlock& block, const TileInst& inst) {
     case number(ExprOp::select): STOKER_TERNARY(hn::IfThenElse(hn::Ne(a, hn::Zero(d)), b, c));
     case number(ExprOp::mul_add): STOKER_TERNARY(hn::MulAdd(a, b, c));
     case number(kTileCopy): STOKER_UNARY(a);
-    case number(kTileClamp): STOKER_TERNARY(min_bound(c, max_bound(b, a)));
-    case number(kTileMaxBound): STOKER_BINARY(max_bound(b, a));
-    case number(kTileMinBound): STOKER_BINARY(min_bound(b, a));
-    case number(kTileInside): STOKER_TERNARY(truth(d, hn::And(hn::Gt(a, b), hn::Lt(a, c))));
-    case number(kTileSelectGt):
-      return map<4>(block, inst,
-                    [](auto, auto a, auto b, auto c, auto e) HWY_ATTR { return hn::IfThenElse(hn::Gt(a, b), c, e); });
-    default: return run_logic(block, inst);
+    default: return run_joined(block, inst);
   }
 }
 
@@ -239,33 +250,40 @@ void RunSteps(const TileInst* steps, std::size_t count, const TileBlock& block) 
   for (std::size_t i = 0; i < count; ++i) run_step(block, steps[i]);
 }
 
-template <class D>
-HWY_INLINE hn::Vec<D> sum_rows(D d, const float* x, std::int64_t stride, std::int64_t rows) {
+// Row r of the column is value(r); two chains, so that additions overlap.
+template <class D, class Value>
+HWY_INLINE hn::Vec<D> sum_rows(D d, std::int64_t rows, const Value& value) {
   auto even = hn::Zero(d);
   auto odd = hn::Zero(d);
   std::int64_t row = 0;
   for (; row + 2 <= rows; row += 2) {
-    even = hn::Add(even, hn::LoadU(d, x + row * stride));
-    odd = hn::Add(odd, hn::LoadU(d, x + (row + 1) * stride));
+    even = hn::Add(even, value(row));
+    odd = hn::Add(odd, value(row + 1));
   }
-  if (row < rows) even = hn::Add(even, hn::LoadU(d, x + row * stride));
+  if (row < rows) even = hn::Add(even, value(row));
   return hn::Add(even, odd);
 }
 
-void SumColumns(const TileOperand& operand, std::int64_t rows, std::int64_t cols, float* sums, bool accumulate) {
-  const Floats d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  std::int64_t col = 0;
-  for (; col + lanes <= cols; col += lanes) {
-    auto sum = sum_rows(d, operand.data + col, operand.stride, rows);
-    if (accumulate) sum = hn::Add(sum, hn::LoadU(d, sums + col));
-    hn::StoreU(sum, d, sums + col);
+template <class D>
+HWY_INLINE void sum_column(D d, const TileOperand& a, const TileOperand* b, std::int64_t rows, std::int64_t col,
+                           float* sums, bool accumulate) {
+  const float* x = a.data + col;
+  auto sum = hn::Zero(d);
+  if (b == nullptr) {
+    sum = sum_rows(d, rows, [&](std::int64_t row) HWY_ATTR { return hn::LoadU(d, x + row * a.stride); });
+  } else {
+    const float* y = b->data + col;
+    sum = sum_rows(d, rows, [&](std::int64_t row) HWY_ATTR {
+      return hn::Mul(hn::LoadU(d, x + row * a.stride), hn::LoadU(d, y + row * b->stride));
+    });
   }
-  const OneFloat one;
-  for (; col < cols; ++col) {
-    const float sum = hn::GetLane(sum_rows(one, operand.data + col, operand.stride, rows));
-    sums[col] = accumulate ? sums[col] + sum : sum;
-  }
+  if (accumulate) sum = hn::Add(sum, hn::LoadU(d, sums + col));
+  hn::StoreU(sum, d, sums + col);
+}
+
+void SumColumns(const TileOperand& a, const TileOperand* b, std::int64_t rows, std::int64_t cols, float* sums,
+                bool accumulate) {
+  for_channels(cols, [&](auto d, std::int64_t col) HWY_ATTR { sum_column(d, a, b, rows, col, sums, accumulate); });
 }
 
 template <typename T>
@@ -339,8 +357,9 @@ void run_tile_steps(std::span<const TileInst> steps, const TileBlock& block) {
   HWY_DYNAMIC_DISPATCH(RunSteps)(steps.data(), steps.size(), block);
 }
 
-void sum_tile_columns(const TileOperand& operand, std::int64_t rows, std::int64_t cols, float* sums, bool accumulate) {
-  HWY_DYNAMIC_DISPATCH(SumColumns)(operand, rows, cols, sums, accumulate);
+void sum_tile_columns(const TileOperand& a, const TileOperand* b, std::int64_t rows, std::int64_t cols, float* sums,
+                      bool accumulate) {
+  HWY_DYNAMIC_DISPATCH(SumColumns)(a, b, rows, cols, sums, accumulate);
 }
 
 void load_tile(DType dtype, const std::byte* src, std::int64_t stride, std::int64_t rows, std::int64_t cols,

@@ -13,12 +13,14 @@ namespace stoker::cpu {
 struct TileArg;
 
 // Instructions made of several of an expression's.
-inline constexpr auto kTileCopy = static_cast<ExprOp>(64);      // a
-inline constexpr auto kTileClamp = static_cast<ExprOp>(65);     // min(max(a, b), c); b, c not NaN
-inline constexpr auto kTileMaxBound = static_cast<ExprOp>(66);  // max(a, b); b not NaN
-inline constexpr auto kTileMinBound = static_cast<ExprOp>(67);  // min(a, b); b not NaN
-inline constexpr auto kTileSelectGt = static_cast<ExprOp>(68);  // a > b ? c : d
-inline constexpr auto kTileInside = static_cast<ExprOp>(69);    // b < a && a < c ? 1 : 0
+inline constexpr auto kTileCopy = static_cast<ExprOp>(64);         // a
+inline constexpr auto kTileClamp = static_cast<ExprOp>(65);        // a between imm and imm2; NaN stays
+inline constexpr auto kTileAffineClamp = static_cast<ExprOp>(66);  // a * b + c between imm and imm2; NaN stays
+inline constexpr auto kTileSelectGt = static_cast<ExprOp>(67);     // a > b ? c : d
+inline constexpr auto kTileInside = static_cast<ExprOp>(68);       // imm < a && a <= imm2 ? 1 : 0
+inline constexpr auto kTileGate = static_cast<ExprOp>(69);         // imm < a && a <= imm2 ? b : 0
+inline constexpr auto kTileAffineGate = static_cast<ExprOp>(70);   // imm < a * b + c && a * b + c <= imm2 ? d : 0
+inline constexpr auto kTileMulAdd2 = static_cast<ExprOp>(71);      // a * b + (c * d + e)
 
 // A value over the block: element (row, col) is data[row * stride + col], or data[0] if step is 0 (then kTileLine equal
 // floats stand there and stride is 0).
@@ -38,7 +40,9 @@ struct TileInst {
   std::int32_t b = -1;
   std::int32_t c = -1;
   std::int32_t d = -1;
+  std::int32_t e = -1;
   float imm = 0.0F;
+  float imm2 = 0.0F;
 };
 
 struct TileBlock {
@@ -53,8 +57,9 @@ struct TileBlock {
 
 void run_tile_steps(std::span<const TileInst> steps, const TileBlock& block);
 
-// sums[col] (+)= the sum over the block's rows.
-void sum_tile_columns(const TileOperand& operand, std::int64_t rows, std::int64_t cols, float* sums, bool accumulate);
+// sums[col] (+)= the sum over the block's rows of a, or of a * b; both step by 1.
+void sum_tile_columns(const TileOperand& a, const TileOperand* b, std::int64_t rows, std::int64_t cols, float* sums,
+                      bool accumulate);
 
 // dst[row * cols + col] = src[row * stride + col] as float; strides count elements.
 void load_tile(DType dtype, const std::byte* src, std::int64_t stride, std::int64_t rows, std::int64_t cols,
