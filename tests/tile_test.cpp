@@ -359,6 +359,82 @@ TEST(Tile, OutputsMayStandWhereInputsStand) {
   }
 }
 
+// Values on, inside and outside the bounds; the affine value is exact, so that comparisons do not jump.
+TEST(Tile, JoinedInstructionsKeepTheMeaningOfTheirParts) {
+  Scratch scratch;
+  const float inf = std::numeric_limits<float>::infinity();
+  const std::vector<float> x = {-1.0F, 0.0F, 0.5F, 3.0F, 5.5F, 6.0F, 7.0F, inf, -inf, std::nanf(""), 2.0F};
+  std::vector<float> g(x.size());
+  for (std::size_t i = 0; i < g.size(); ++i) g[i] = static_cast<float>(i) + 1.0F;
+  const std::vector<float> scale(x.size(), 1.0F);
+  const std::vector<float> shift(x.size(), 0.0F);
+  ExprBuilder b;
+  const int zero = b.constant(0.0F);
+  const int six = b.constant(6.0F);
+  const auto affine = [&](float offset) {
+    return b.add(b.mul(b.add(b.input(0), b.constant(offset)), b.input(2)), b.input(3));
+  };
+  const auto inside = [&](int value) { return b.emit(ExprOp::logical_and, b.gt(value, zero), b.lt(value, six)); };
+  std::vector<int> outputs;
+  outputs.push_back(b.minimum(b.maximum(affine(0.0F), zero), six));
+  outputs.push_back(b.select(inside(affine(0.5F)), b.input(1), zero));
+  outputs.push_back(b.select(inside(b.input(0)), b.input(1), zero));
+  outputs.push_back(b.select(b.gt(b.input(0), zero), b.input(1), zero));
+  outputs.push_back(b.select(b.lt(b.input(0), six), b.input(1), six));
+  outputs.push_back(inside(b.input(0)));
+  outputs.push_back(b.maximum(b.minimum(b.input(0), zero), six));
+  outputs.push_back(b.add(b.mul(b.input(1), b.input(2)), b.add(b.mul(b.input(1), b.input(1)), b.input(3))));
+  const Expr expr = b.finish(outputs, 4);
+  const auto n = static_cast<std::int64_t>(x.size());
+  std::vector<std::vector<float>> got(outputs.size(), std::vector<float>(x.size()));
+  std::vector<TileResult> results;
+  for (std::size_t i = 0; i < outputs.size(); ++i) results.push_back({.data = bytes(got[i])});
+  const std::vector<TileArg> args = {
+      {.data = bytes(x)}, {.data = bytes(g)}, {.data = bytes(scale)}, {.data = bytes(shift)}};
+  TileEpilogue(expr, args, results, n).apply({.rows = 1, .channels = n}, nullptr, 0, nullptr, false, scratch.data());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::vector<double> in = {static_cast<double>(x[i]), static_cast<double>(g[i]), 1.0, 0.0};
+    std::vector<double> want(outputs.size());
+    evaluate(expr, in, want);
+    for (std::size_t k = 0; k < want.size(); ++k) {
+      if (std::isnan(want[k])) {
+        EXPECT_TRUE(std::isnan(got[k][i])) << "output " << k << " of " << x[i];
+      } else {
+        EXPECT_EQ(got[k][i], static_cast<float>(want[k])) << "output " << k << " of " << x[i];
+      }
+    }
+  }
+}
+
+TEST(Tile, SumsOfProductsNeedNoTileForThem) {
+  Scratch scratch;
+  Random random(6);
+  const std::int64_t rows = 70;
+  const std::int64_t channels = 27;
+  const Case c({Access::full, Access::full, Access::channel}, rows, channels, random);
+  ExprBuilder b;
+  const int shifted = b.sub(b.input(0), b.input(2));
+  const std::vector<int> values = {b.mul(shifted, shifted), b.mul(b.input(0), b.input(1)),
+                                   b.mul(b.input(1), b.input(2))};
+  const Expr expr = b.finish(values, 3);
+  std::vector<std::vector<float>> sums(3, std::vector<float>(static_cast<std::size_t>(channels)));
+  std::vector<TileResult> results;
+  for (std::vector<float>& sum : sums) results.push_back({.data = bytes(sum), .kind = ResultKind::sum_channel});
+  std::vector<float> partial(static_cast<std::size_t>(3 * channels));
+  const TileEpilogue epilogue(expr, c.args, results, channels);
+  epilogue.apply({.rows = rows, .channels = channels}, nullptr, 0, partial.data(), false, scratch.data());
+  epilogue.finish_sums(partial.data(), 1);
+  for (std::int64_t k = 0; k < channels; ++k) {
+    std::vector<double> want(3);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const auto value = c.expected(expr, r, k, channels);
+      for (std::size_t i = 0; i < 3; ++i) want[i] += value[i];
+    }
+    for (std::size_t i = 0; i < 3; ++i)
+      EXPECT_NEAR(static_cast<double>(sums[i][static_cast<std::size_t>(k)]), want[i], 1e-4);
+  }
+}
+
 TEST(Tile, PlainOperandsAreKnown) {
   std::vector<float> x(4);
   EXPECT_TRUE(TileExpr(identity_expr(), {{.data = bytes(x)}}, 4).is_plain());

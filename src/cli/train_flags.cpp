@@ -27,6 +27,7 @@ void for_each_kept(Flags& f, const Visit& visit) {
   visit("--accumulate", f.accumulate, "Batches whose gradients make one step");
   visit("--freeze", f.freeze, "Do not train parameters whose names begin so");
   visit("--label-smoothing", f.label_smoothing, "Label smoothing of the loss");
+  visit("--pass-off", f.passes_off, "Leave out graph passes: early-update, winograd, fuse-epilogue, ...");
   visit("--augment", f.augment, "Change training images: shift:2,flip,normalise:0.5/0.25");
   visit("--seed", f.data.seed, "Decides weights, order and generated data");
 }
@@ -104,7 +105,8 @@ TrainOptions to_train_options(const TrainFlags& flags, std::int64_t batch, std::
           .label_smoothing = flags.label_smoothing,
           .seed = flags.data.seed,
           .device = flags.device,
-          .threads = flags.threads};
+          .threads = flags.threads,
+          .passes_off = flags.passes_off};
 }
 
 }  // namespace stoker::cli

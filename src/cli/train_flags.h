@@ -26,6 +26,7 @@ struct TrainFlags {
   double clip = 0;
   int accumulate = 1;
   std::vector<std::string> freeze;
+  std::vector<std::string> passes_off;
   double label_smoothing = 0;
   std::string augment;
   // Not kept: how and where this run goes.

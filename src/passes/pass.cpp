@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "graph/op_def.h"
 
 namespace stoker {
 namespace {
@@ -21,6 +22,14 @@ constexpr std::array kPasses = {
          fuse_prologue},
 };
 
+// Convolutions without a `winograd` attribute leave the choice to the kernel.
+Graph without_winograd(Graph graph) {
+  for (Node& node : graph.nodes) {
+    if (node.op->name.starts_with("conv2d")) node.attrs.set("winograd", std::int64_t{0});
+  }
+  return graph;
+}
+
 }  // namespace
 
 bool PassOptions::is_on(std::string_view name) const { return std::ranges::find(off, name) == off.end(); }
@@ -29,14 +38,14 @@ std::span<const Pass> all_passes() { return kPasses; }
 
 Graph run_passes(const Graph& graph, const Target& target, const PassOptions& options) {
   for (const std::string& name : options.off) {
-    if (name == kInPlace || name == kEarlyUpdate) continue;
+    if (name == kInPlace || name == kEarlyUpdate || name == kWinograd) continue;
     std::string known;
     for (const Pass& pass : kPasses) {
       if (!pass.required) known += std::string(pass.name) + ", ";
     }
     const auto at = std::ranges::find(kPasses, name, [](const Pass& pass) { return std::string(pass.name); });
     require(at != kPasses.end() && !at->required, Code::bad_argument, "no pass named '", name,
-            "' can be switched off; there are: ", known, kInPlace, ", ", kEarlyUpdate);
+            "' can be switched off; there are: ", known, kInPlace, ", ", kEarlyUpdate, ", ", kWinograd);
   }
   Graph current = graph;
   verify(current);
@@ -47,7 +56,7 @@ Graph run_passes(const Graph& graph, const Target& target, const PassOptions& op
     if (options.observe) options.observe(pass.name, current, next);
     current = std::move(next);
   }
-  return current;
+  return options.is_on(kWinograd) ? current : without_winograd(std::move(current));
 }
 
 }  // namespace stoker

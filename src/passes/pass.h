@@ -30,9 +30,11 @@ struct Pass {
 
 [[nodiscard]] std::span<const Pass> all_passes();
 
-// Names that are switched off like passes but act elsewhere: in-place and early-update belong to the planner.
+// Names that are switched off like passes but act elsewhere: in-place and early-update belong to the planner, winograd
+// to the backends' convolutions.
 inline constexpr const char* kInPlace = "in-place";
 inline constexpr const char* kEarlyUpdate = "early-update";
+inline constexpr const char* kWinograd = "winograd";
 
 // An Error if `off` names no pass or one that is required.
 [[nodiscard]] Graph run_passes(const Graph& graph, const Target& target, const PassOptions& options = {});

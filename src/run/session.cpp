@@ -8,22 +8,15 @@
 
 #include "backends/backend.h"
 #include "base/error.h"
-#include "graph/op_def.h"
 #include "passes/pass.h"
 #include "run/step_graph.h"
 
 namespace stoker {
 namespace {
 
+// The step counter takes part in fp32 expressions, which count exactly up to here.
+constexpr std::int64_t kMostSteps = std::int64_t{1} << 24;
 constexpr std::int64_t kPredictBatch = 256;  // predict() works in pieces of this many items
-
-// Convolutions without a `winograd` attribute leave the choice to the kernel.
-Graph without_winograd(Graph graph) {
-  for (Node& node : graph.nodes) {
-    if (node.op->name.starts_with("conv2d")) node.attrs.set("winograd", std::int64_t{0});
-  }
-  return graph;
-}
 
 // A graph planned and compiled. The plan is kept on the heap: the executable refers to it.
 struct Compiled {
@@ -75,8 +68,7 @@ struct Session::Impl {
   Compiled& compiled(StepKind kind, std::int64_t batch) {
     const auto key = std::pair(kind, batch);
     if (const auto at = cache.find(key); at != cache.end()) return at->second;
-    StepGraph step = build_step(model, options, kind, batch);
-    if (!options.winograd) step.graph = without_winograd(std::move(step.graph));
+    const StepGraph step = build_step(model, options, kind, batch);
     const PassOptions passes{.off = options.passes_off};
     Graph graph = run_passes(step.graph, backend->target(), passes);
     Plan plan = make_plan(std::move(graph), backend->target(),
@@ -193,6 +185,7 @@ Session& Session::operator=(Session&&) noexcept = default;
 
 StepResult Session::train(const BatchView& batch, bool last) {
   const bool accumulates = impl_->options.accumulate > 1;
+  require(impl_->steps_done() < kMostSteps, Code::bad_argument, "a training has at most ", kMostSteps, " steps");
   Compiled& step = impl_->compiled(accumulates ? StepKind::accumulate : StepKind::train, batch.count);
   impl_->fill(batch, true);
   step.executable->run();

@@ -33,7 +33,6 @@ struct SessionOptions {
   std::string device = "cpu";
   int threads = 0;                      // 0: one a core
   std::vector<std::string> passes_off;  // names of passes to leave out
-  bool winograd = true;
 };
 
 // A batch in the caller's memory: `count` items and targets, densely packed.

@@ -174,7 +174,7 @@ class StepBuilder {
       const int state = moment_state(parameter, "gradient");
       const Value sum =
           ops::add(b_, ops::state(b_, state), ops::mul(b_, parameter.gradient, static_cast<float>(batch_)));
-      guarded_write(state, sum, guard_of(parameter));
+      guarded_write(state, sum, bad_);  // all sums or none: they belong to one count of samples
     }
     const int count = count_state();
     guarded_write(count, ops::add(b_, ops::state(b_, count), static_cast<float>(batch_)), bad_);

@@ -21,6 +21,7 @@ struct Winograd {
   std::int64_t depth = 0, width = 0;        // channels of source and result
   std::int64_t block_rows = 0, blocks = 0;  // tile rows a task
   std::int64_t k_block = 0, n_block = 0;
+  WinogradTiles::Rows most;  // image rows of a task
   GemmOperand image;
   const float* weights = nullptr;
   TileEpilogue epilogue;
@@ -51,15 +52,8 @@ struct Own {
     source = scratch.floats(square * block * padded_stride(w.k_block));
     product = scratch.floats(
         square * std::max(block * padded_stride(w.n_block), tile.columns * padded_stride(2 * tile.columns)));
-    std::int64_t window_rows = 0;
-    std::int64_t result_rows = 0;
-    for (std::int64_t row = 0; row < w.tiles.rows(); row += w.block_rows) {
-      const std::int64_t count = std::min(w.block_rows, w.tiles.rows() - row);
-      window_rows = std::max(window_rows, w.tiles.source_rows(row, count, w.source_h).count);
-      result_rows = std::max(result_rows, w.tiles.result_rows(row, count).count);
-    }
-    window = scratch.floats(w.image.stands() ? 0 : window_rows * w.source_w * w.depth);
-    result = scratch.floats(w.epilogue.is_plain() ? 0 : result_rows * w.tiles.w * padded_stride(w.n_block));
+    window = scratch.floats(w.image.stands() ? 0 : w.most.source * w.source_w * w.depth);
+    result = scratch.floats(w.epilogue.is_plain() ? 0 : w.most.result * w.tiles.w * padded_stride(w.n_block));
     zeros = scratch.floats(w.depth);
     outside = scratch.floats(w.n_block);
   }
@@ -184,6 +178,7 @@ void cut(Winograd& w) {
   w.blocks = ceil_div(w.tiles.rows(), w.block_rows);
   w.n_block = std::min(round_up(ceil_div(w.width, n_count), columns), w.width);
   w.k_block = std::min(w.depth, kDepth);
+  w.most = w.tiles.most_rows(w.block_rows, w.source_h);
 }
 
 std::shared_ptr<Winograd> make(const KernelContext& context, ConvPart part, std::int64_t m, Scratch& scratch) {

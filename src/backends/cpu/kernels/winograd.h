@@ -48,6 +48,12 @@ struct WinogradTiles {
   [[nodiscard]] Span result_rows(std::int64_t row, std::int64_t count) const;
   [[nodiscard]] Span source_rows(std::int64_t row, std::int64_t count, std::int64_t source_h) const;
 
+  // The most rows of either that a block of `count` tile rows covers.
+  struct Rows {
+    std::int64_t source = 0, result = 0;
+  };
+  [[nodiscard]] Rows most_rows(std::int64_t count, std::int64_t source_h) const;
+
   // Points `table` to the a x a source pixels of a tile, from `channel` on; to `zeros` outside of the image.
   void source_table(const WinogradImage& image, std::int64_t row, std::int64_t column, std::int64_t channel,
                     const float* zeros, const float** table) const;

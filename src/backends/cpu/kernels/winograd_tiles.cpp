@@ -42,6 +42,16 @@ WinogradTiles::Span WinogradTiles::source_rows(std::int64_t row, std::int64_t co
   return {.first = first, .count = at(row + count - 1, m + 1) - first + 1};
 }
 
+WinogradTiles::Rows WinogradTiles::most_rows(std::int64_t count, std::int64_t source_h) const {
+  Rows most;
+  for (std::int64_t row = 0; row < rows(); ++row) {
+    const std::int64_t some = std::min(count, rows() - row);
+    most.source = std::max(most.source, source_rows(row, some, source_h).count);
+    most.result = std::max(most.result, result_rows(row, some).count);
+  }
+  return most;
+}
+
 void WinogradTiles::source_table(const WinogradImage& image, std::int64_t row, std::int64_t column,
                                  std::int64_t channel, const float* zeros, const float** table) const {
   const std::int64_t h0 = row % rows_per_image() * m - pad_top;

@@ -20,6 +20,7 @@ struct WinogradGradient {
   std::int64_t part_rows = 0, parts = 0;  // tile rows of a part
   std::int64_t i_block = 0, i_count = 0;  // input channels of a task
   std::int64_t o_block = 0, o_count = 0;  // output channels of a task
+  WinogradTiles::Rows most;               // image rows transformed at a time
   TileEpilogue epilogue;
   float* products = nullptr;  // dU: [part][square][c_in][c_out]
   float* sums = nullptr;
@@ -46,15 +47,8 @@ struct Own {
     tiles = scratch.bytes(tile_scratch ? kTileScratchBytes : 0);
     v = scratch.floats(g.tiles.square() * g.block_tiles() * padded_stride(g.i_block));
     d = scratch.floats(g.tiles.square() * g.block_tiles() * padded_stride(g.o_block));
-    std::int64_t x_rows = 0;
-    std::int64_t dy_rows = 0;
-    for (std::int64_t row = 0; row < g.tiles.rows(); ++row) {
-      const std::int64_t count = std::min(g.block_rows, g.tiles.rows() - row);
-      x_rows = std::max(x_rows, g.tiles.source_rows(row, count, s.h).count);
-      dy_rows = std::max(dy_rows, g.tiles.result_rows(row, count).count);
-    }
-    x_window = scratch.floats(g.x.stands() ? 0 : x_rows * s.w * g.i_block);
-    dy_window = scratch.floats(g.dy.stands() ? 0 : dy_rows * s.ow * g.o_block);
+    x_window = scratch.floats(g.x.stands() ? 0 : g.most.source * s.w * g.i_block);
+    dy_window = scratch.floats(g.dy.stands() ? 0 : g.most.result * s.ow * g.o_block);
     zeros = scratch.floats(std::max(s.c_in, s.c_out));
     square = scratch.floats(g.tiles.square() * s.c_out);
     result = scratch.floats(g.epilogue.is_plain() ? 0 : 9 * g.i_block * s.c_out);
@@ -177,6 +171,7 @@ void cut(WinogradGradient& g) {
   g.parts = std::min(ceil_div(kWanted, g.i_count * g.o_count), ceil_div(g.tiles.rows(), g.block_rows));
   g.part_rows = ceil_div(g.tiles.rows(), g.parts);
   g.parts = ceil_div(g.tiles.rows(), g.part_rows);
+  g.most = g.tiles.most_rows(g.block_rows, g.sizes.h);
 }
 
 std::shared_ptr<WinogradGradient> make(const KernelContext& context, std::int64_t m, Scratch& scratch) {
