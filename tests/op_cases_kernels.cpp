@@ -156,14 +156,16 @@ void reduction_cases(std::vector<OpCase>& cases) {
   for (const auto& [shape, axes] : rows) {
     for (const bool keep : {false, true}) {
       const std::string name = to_string(shape) + " " + to_string(Attrs{{"axes", axes}}) + (keep ? " kept" : "");
-      cases.push_back({.name = "reduce_sum " + name,
-                       .op = "reduce_sum",
-                       .build = [=](B& b, const Values& x) { return ops::reduce_sum(b, x[0], axes, keep); },
-                       .inputs = {f32(shape)}});
-      cases.push_back({.name = "reduce_max " + name,
-                       .op = "reduce_max",
-                       .build = [=](B& b, const Values& x) { return ops::reduce_max(b, x[0], axes, keep); },
-                       .inputs = {f32(shape)}});
+      cases.push_back(
+          {.name = "reduce_sum " + name,
+           .op = "reduce_sum",
+           .build = [=, axes = axes](B& b, const Values& x) { return ops::reduce_sum(b, x[0], axes, keep); },
+           .inputs = {f32(shape)}});
+      cases.push_back(
+          {.name = "reduce_max " + name,
+           .op = "reduce_max",
+           .build = [=, axes = axes](B& b, const Values& x) { return ops::reduce_max(b, x[0], axes, keep); },
+           .inputs = {f32(shape)}});
     }
   }
   for (const auto& [shape, axis] :

@@ -121,12 +121,13 @@ class CpuBackend : public Backend {
 
   void upload(Memory& memory, std::int64_t offset, std::span<const std::byte> bytes) override {
     DCHECK(offset + static_cast<std::int64_t>(bytes.size()) <= memory.bytes());
-    std::memcpy(dynamic_cast<HostMemory&>(memory).data() + offset, bytes.data(), bytes.size());
+    if (!bytes.empty()) std::memcpy(dynamic_cast<HostMemory&>(memory).data() + offset, bytes.data(), bytes.size());
   }
 
   void download(const Memory& memory, std::int64_t offset, std::span<std::byte> bytes) override {
     DCHECK(offset + static_cast<std::int64_t>(bytes.size()) <= memory.bytes());
-    std::memcpy(bytes.data(), dynamic_cast<const HostMemory&>(memory).data() + offset, bytes.size());
+    if (!bytes.empty())
+      std::memcpy(bytes.data(), dynamic_cast<const HostMemory&>(memory).data() + offset, bytes.size());
   }
 
   [[nodiscard]] std::unique_ptr<Executable> compile(const Plan& plan, const Bindings& bindings) override {
