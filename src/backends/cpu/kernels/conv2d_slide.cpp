@@ -129,25 +129,29 @@ struct Slide {
   [[nodiscard]] std::int64_t depth() const { return sizes.kh * sizes.kw * sizes.c_in; }
 };
 
-// Where there is room behind each row of results, whole panels are computed: what fills them up is zero.
-void multiply_row(const Slide& c, const float* image, std::int64_t oh, float* to, std::int64_t stride) {
+// Results of `rows` output rows from `oh` on. A piece of the weights stays in L1 for all of them. Where there is room
+// behind each row of results, whole panels are computed: what fills them up is zero.
+void multiply_rows(const Slide& c, const float* image, std::int64_t oh, std::int64_t rows, float* to,
+                   std::int64_t stride) {
   const ConvSizes& s = c.sizes;
   const Windows& windows = c.windows;
   const std::int64_t width = gemm_tile().columns;
   const std::int64_t whole = round_up(s.c_out, width);
   for (std::int64_t piece = 0; piece < windows.pieces; ++piece) {
-    gemm_block({.m = s.ow,
-                .n = stride >= whole ? whole : s.c_out,
-                .k = windows.depth,
-                .a = image + oh * windows.row + piece * windows.kernel_row,
-                .a_row = windows.pixel,
-                .a_k = 1,
-                .b = c.packed + piece * windows.depth * width,
-                .b_panel = c.depth() * width,
-                .b_k = width,
-                .c = to,
-                .c_row = stride,
-                .accumulate = piece > 0});
+    for (std::int64_t r = 0; r < rows; ++r) {
+      gemm_block({.m = s.ow,
+                  .n = stride >= whole ? whole : s.c_out,
+                  .k = windows.depth,
+                  .a = image + (oh + r) * windows.row + piece * windows.kernel_row,
+                  .a_row = windows.pixel,
+                  .a_k = 1,
+                  .b = c.packed + piece * windows.depth * width,
+                  .b_panel = c.depth() * width,
+                  .b_k = width,
+                  .c = to + r * s.ow * stride,
+                  .c_row = stride,
+                  .accumulate = piece > 0});
+    }
   }
 }
 
@@ -164,7 +168,7 @@ void run_image(const Slide& c, std::int64_t number, int worker) {
     const bool plain = c.epilogue.is_plain();
     float* block = plain ? c.epilogue.plain_data() + rect.row * s.c_out : own.c;
     const std::int64_t stride = plain ? s.c_out : c.stride;
-    for (std::int64_t r = 0; r < rows; ++r) multiply_row(c, image, oh + r, block + r * s.ow * stride, stride);
+    multiply_rows(c, image, oh, rows, block, stride);
     if (!plain) {
       c.epilogue.apply(rect, block, stride, c.sums + number * c.epilogue.sums() * s.c_out, oh > 0, own.tiles);
     }

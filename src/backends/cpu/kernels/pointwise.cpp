@@ -148,9 +148,54 @@ Plan make_plan(const Graph& graph, const Node& node) {
   return plan;
 }
 
+// A scalar that decides whether a node has anything to do.
+struct Guard {
+  const std::byte* data = nullptr;  // null: it always has
+  DType dtype = DType::f32;
+
+  [[nodiscard]] bool holds() const {
+    if (data == nullptr) return true;
+    if (dtype == DType::f32) return *reinterpret_cast<const float*>(data) != 0.0F;
+    return *reinterpret_cast<const std::uint8_t*>(data) != 0;
+  }
+};
+
+// The argument that instruction `inst` of the expression loads, or null.
+const Argument* loaded(const Plan& plan, std::int32_t inst) {
+  const ExprInst& code = plan.expr.code[at(inst)];
+  return code.op == ExprOp::input ? &plan.arguments[at(code.a)] : nullptr;
+}
+
+// An update in place writes select(guard, new, old) over `old`. If all results are like that, with one scalar guard,
+// then the guard is looked at once: `new` is all that is computed, or nothing is.
+Guard take_guard(const KernelContext& context, Plan& plan) {
+  const Argument* guard = nullptr;
+  std::vector<std::int32_t> values;
+  for (std::size_t i = 0; i < plan.results.size(); ++i) {
+    const ExprInst& inst = plan.expr.code[at(plan.expr.outputs[i])];
+    if (inst.op != ExprOp::select || plan.results[i] != ResultKind::store) return {};
+    const Argument* condition = loaded(plan, inst.a);
+    const Argument* old = loaded(plan, inst.c);
+    if (condition == nullptr || old == nullptr || (guard != nullptr && condition != guard)) return {};
+    const bool in_place = old->access == Access::full && old->dtype == context.node.outputs[i].dtype &&
+                          context.inputs[at(old->input)] == context.outputs[i];
+    const bool readable = condition->dtype == DType::f32 || condition->dtype == DType::b8;
+    if (condition->access != Access::scalar || !in_place || !readable) return {};
+    guard = condition;
+    values.push_back(inst.b);
+  }
+  plan.expr.outputs = values;
+  ExprBuilder builder;
+  std::vector<int> operands;
+  for (int i = 0; i < plan.expr.inputs; ++i) operands.push_back(builder.input(i));
+  plan.expr = builder.finish(builder.append(plan.expr, operands), plan.expr.inputs);
+  return {context.inputs[at(guard->input)], guard->dtype};
+}
+
 // A prepared node.
 struct Pointwise {
   Plan plan;
+  Guard guard;
   TileEpilogue epilogue;
   std::byte* tiles = nullptr;  // kTileScratchBytes a worker
   float* partial = nullptr;    // [tasks][sums][channels]
@@ -210,6 +255,7 @@ std::int64_t workspace_pointwise(const Graph& graph, const Node& node, int threa
 Kernel prepare_pointwise(const KernelContext& context) {
   auto work = std::make_shared<Pointwise>();
   work->plan = make_plan(context.graph, context.node);
+  work->guard = take_guard(context, work->plan);
   const Plan& plan = work->plan;
   require(plan.arguments.size() <= 64, Code::unsupported, "pointwise: at most 64 inputs, not ", plan.arguments.size());
   std::vector<TileArg> args;
@@ -222,6 +268,7 @@ Kernel prepare_pointwise(const KernelContext& context) {
   work->tiles = context.scratch;
   if (plan.sums > 0) work->partial = reinterpret_cast<float*>(context.scratch + context.threads * kTileScratchBytes);
   return [work](ThreadPool& pool) {
+    if (!work->guard.holds()) return;
     pool.run(work->plan.cut.tasks, [&](std::int64_t task, int worker) { work->run_task(task, worker); });
     if (work->partial != nullptr) work->epilogue.finish_sums(work->partial, work->plan.cut.tasks, &pool);
   };
