@@ -104,7 +104,7 @@ build() {
         if (tenth != last) { printf "    %d of %d\n", n[1], n[2]; fflush(); last = tenth }
         next
       }
-      /^ninja: (Entering|no work)/ { next }
+      /^ninja: (Entering|no work)|^-- / { next }
       { print; fflush() }'
   fi
   say "Built ($preset) in $((SECONDS - started)) s"

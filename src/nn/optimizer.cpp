@@ -132,8 +132,10 @@ double learning_rate(const Schedule& schedule, std::int64_t step) {
   const std::int64_t t = step - schedule.warmup_steps;
   switch (schedule.kind) {
     case Schedule::Kind::constant: break;
-    case Schedule::Kind::step:
-      return schedule.rate * std::pow(schedule.gamma, static_cast<double>(t / schedule.step_size));
+    case Schedule::Kind::step: {
+      const std::int64_t falls = t / schedule.step_size;
+      return schedule.rate * std::pow(schedule.gamma, static_cast<double>(falls));
+    }
     case Schedule::Kind::cosine: {
       const double length = static_cast<double>(schedule.total_steps - schedule.warmup_steps);
       const double turn = std::numbers::pi * std::min(1.0, static_cast<double>(t) / length);
