@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "backends/cpu/kernel.h"
+#include "base/float_mode.h"
 #include "base/random.h"
 #include "graph/op_def.h"
 
@@ -138,6 +139,7 @@ inline std::vector<std::vector<double>> run_kernel(const KernelDef& kernel, cons
     memory.emplace_back(kernel.workspace == nullptr ? 0 : kernel.workspace(test.graph, test.node(), threads));
     context.scratch = memory.back().data();
     const Kernel run = kernel.prepare(context);
+    const FlushDenormals flush;  // as the backend does
     ThreadPool pool(threads);
     run(pool);
     if (in_place < 0) run(pool);  // a second time: nothing may be left over from the first

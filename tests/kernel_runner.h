@@ -11,6 +11,7 @@
 
 #include "backends/cpu/kernel.h"
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "base/threads.h"
 #include "graph/graph.h"
 
@@ -74,7 +75,10 @@ class KernelRunner {
     for (const Tensor* output : outputs) context.outputs.push_back(output->bytes());
     kernel_ = def.prepare(context);
   }
-  void run() { kernel_(pool_); }
+  void run() {
+    const FlushDenormals flush;  // as the backend does
+    kernel_(pool_);
+  }
 
  private:
   Graph graph_;
