@@ -28,23 +28,10 @@ struct ScatterGradient {
   std::vector<RowGroup> groups;
   std::int64_t pixels_at_once = 0;
   std::int64_t stride = 0;  // of a block of shares
-  GemmBuffers buffers;
-  std::byte* workers = nullptr;
-  std::int64_t worker_bytes = 0;
+  GemmWorkers workers;
 
   [[nodiscard]] std::int64_t image_floats() const { return sizes.h * sizes.w * sizes.c_in; }
 };
-
-GemmWorker take_worker(const GemmBuffers& buffers, std::byte* base, std::int64_t& bytes) {
-  Scratch own(base);
-  GemmWorker worker;
-  worker.a = own.floats(buffers.a);
-  worker.c = own.floats(buffers.c);
-  worker.spare = own.floats(buffers.spare);
-  worker.tiles = own.bytes(buffers.tiles ? kTileScratchBytes : 0);
-  bytes = own.used();
-  return worker;
-}
 
 // Rows (kh, kw, c_in) of the weights, c_out long, become columns.
 void pack(const ScatterGradient& g, ThreadPool& pool) {
@@ -87,8 +74,7 @@ void multiply(const ScatterGradient& g, const RectView& a, std::int64_t pixels, 
 
 void run_image(const ScatterGradient& g, std::int64_t number, int worker) {
   const ConvSizes& s = g.sizes;
-  std::int64_t bytes = 0;
-  const GemmWorker own = take_worker(g.buffers, g.workers + worker * g.worker_bytes, bytes);
+  const GemmWorker own = g.workers.worker(worker);
   const bool plain = g.epilogue.is_plain();
   float* image = plain ? g.epilogue.plain_data() + number * g.image_floats() : own.spare;
   std::memset(image, 0, static_cast<std::size_t>(g.image_floats()) * sizeof(float));
@@ -123,14 +109,12 @@ std::shared_ptr<ScatterGradient> make(const KernelContext& context, Scratch& scr
     g->groups.push_back({kh0, rows, columns, scratch.floats(round_up(columns, gemm_tile().columns) * s.c_out)});
   }
   g->stride = padded_stride(round_up(together * row_columns, gemm_tile().columns));
-  g->dy.place(scratch, 1);
   if (g->epilogue.sums() > 0) g->sums = scratch.floats(s.n * g->epilogue.sums() * s.c_in);
-  g->buffers = {.a = g->dy.stands() ? 0 : g->pixels_at_once * padded_stride(s.c_out),
-                .c = g->pixels_at_once * g->stride,
-                .spare = g->epilogue.is_plain() ? 0 : g->image_floats(),
-                .tiles = g->dy.needs_tiles() || !g->epilogue.is_plain()};
-  static_cast<void>(take_worker(g->buffers, nullptr, g->worker_bytes));
-  g->workers = scratch.bytes(g->worker_bytes * context.threads);
+  g->workers.buffers = {.a = g->dy.stands() ? 0 : g->pixels_at_once * padded_stride(s.c_out),
+                        .c = g->pixels_at_once * g->stride,
+                        .spare = g->epilogue.is_plain() ? 0 : g->image_floats(),
+                        .tiles = g->dy.needs_tiles() || !g->epilogue.is_plain()};
+  g->workers.place(scratch, context.threads);
   return g;
 }
 
@@ -145,7 +129,6 @@ Kernel prepare_scatter(const KernelContext& context) {
   Scratch scratch(context.scratch);
   return [g = make(context, scratch)](ThreadPool& pool) {
     pack(*g, pool);
-    g->dy.compute_whole(pool, g->workers, g->worker_bytes);
     pool.run(g->sizes.n, [&](std::int64_t image, int worker) { run_image(*g, image, worker); });
     if (g->epilogue.sums() > 0) g->epilogue.finish_sums(g->sums, g->sizes.n, &pool);
   };

@@ -63,34 +63,6 @@ struct Columns {
   }
 };
 
-struct Workers {
-  GemmBuffers buffers;
-  std::byte* base = nullptr;
-  std::int64_t bytes = 0;
-
-  void place(Scratch& scratch, int threads) {
-    static_cast<void>(take(nullptr));
-    base = scratch.bytes(bytes * threads);
-  }
-  [[nodiscard]] GemmWorker worker(int number) const {
-    Workers copy = *this;
-    return copy.take(base + number * bytes);
-  }
-
- private:
-  GemmWorker take(std::byte* from) {
-    Scratch own(from);
-    GemmWorker worker;
-    worker.a = own.floats(buffers.a);
-    worker.b = own.floats(buffers.b);
-    worker.c = own.floats(buffers.c);
-    worker.spare = own.floats(buffers.spare);
-    worker.tiles = own.bytes(buffers.tiles ? kTileScratchBytes : 0);
-    bytes = own.used();
-    return worker;
-  }
-};
-
 // Where a product over the windows of one output row finds them: `pieces` runs of `depth` floats for each pixel.
 struct Windows {
   bool expanded = false;
@@ -124,7 +96,7 @@ struct Slide {
   float* packed = nullptr;  // panels of [kh][kw][c_in] rows
   std::int64_t rows_at_once = 0;
   std::int64_t stride = 0;  // of a block of results
-  Workers workers;
+  GemmWorkers workers;
 
   [[nodiscard]] std::int64_t depth() const { return sizes.kh * sizes.kw * sizes.c_in; }
 };
@@ -209,7 +181,7 @@ struct SlideGradient {
   float* sums = nullptr;
   std::int64_t stride = 0;
   std::int64_t parts = 0;
-  Workers workers;
+  GemmWorkers workers;
 
   [[nodiscard]] std::int64_t rows() const { return sizes.kh * sizes.kw * sizes.c_in; }
 };

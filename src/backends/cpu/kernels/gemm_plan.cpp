@@ -24,6 +24,32 @@ std::int64_t padded_stride(std::int64_t columns) {
   return stride % 32 == 0 ? stride + 16 : stride;
 }
 
+namespace {
+
+GemmWorker take_buffers(const GemmBuffers& buffers, Scratch& scratch) {
+  GemmWorker worker;
+  worker.a = scratch.floats(buffers.a);
+  worker.b = scratch.floats(buffers.b);
+  worker.c = scratch.floats(buffers.c);
+  worker.spare = scratch.floats(buffers.spare);
+  worker.tiles = scratch.bytes(buffers.tiles ? kTileScratchBytes : 0);
+  return worker;
+}
+
+}  // namespace
+
+void GemmWorkers::place(Scratch& scratch, int threads) {
+  Scratch one(nullptr);
+  static_cast<void>(take_buffers(buffers, one));
+  bytes = one.used();
+  base = scratch.bytes(bytes * threads);
+}
+
+GemmWorker GemmWorkers::worker(int number) const {
+  Scratch own(base + number * bytes);
+  return take_buffers(buffers, own);
+}
+
 void copy_rows(const float* src, std::int64_t src_stride, std::int64_t rows, std::int64_t columns, float* dst,
                std::int64_t dst_stride) {
   for (std::int64_t r = 0; r < rows; ++r) {
@@ -120,13 +146,7 @@ void GemmPlan::place(Scratch& scratch, int threads) {
 
 GemmWorker GemmPlan::worker(int worker) const {
   Scratch own(worker_base == nullptr ? nullptr : worker_base + worker * worker_bytes);
-  GemmWorker w;
-  w.a = own.floats(buffers.a);
-  w.b = own.floats(buffers.b);
-  w.c = own.floats(buffers.c);
-  w.spare = own.floats(buffers.spare);
-  w.tiles = own.bytes(0);
-  return w;
+  return take_buffers(buffers, own);
 }
 
 void GemmPlan::run(ThreadPool& pool) const {

@@ -52,6 +52,16 @@ struct GemmWorker {
   std::byte* tiles = nullptr;
 };
 
+// The buffers of all workers, for kernels that cut their work themselves.
+struct GemmWorkers {
+  GemmBuffers buffers;
+  std::byte* base = nullptr;
+  std::int64_t bytes = 0;  // of one worker
+
+  void place(Scratch& scratch, int threads);
+  [[nodiscard]] GemmWorker worker(int number) const;
+};
+
 struct GemmRange {
   std::int64_t batch = 0;
   std::int64_t m0 = 0, m = 0;
@@ -167,7 +177,6 @@ class GemmOperand {
 // Copies rows of floats.
 void copy_rows(const float* src, std::int64_t src_stride, std::int64_t rows, std::int64_t columns, float* dst,
                std::int64_t dst_stride);
-
 
 // A context for counting scratch: everything but the pointers.
 [[nodiscard]] KernelContext counting_context(const Graph& graph, const Node& node, int threads);
