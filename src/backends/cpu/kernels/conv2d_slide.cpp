@@ -53,11 +53,24 @@ struct Columns {
 
   [[nodiscard]] std::int64_t stride() const { return h * piece; }  // from a pixel of a row to the next
   void expand(const ConvSizes& s, const PaddedImage& image, const float* from, float* to) const {
+    if (piece <= kAtOnce) {
+      copy<true>(s, image, from, to);
+    } else {
+      copy<false>(s, image, from, to);
+    }
+  }
+
+ private:
+  static constexpr std::int64_t kAtOnce = 8;
+
+  // Short pieces are copied by eight floats; the next piece overwrites what was too much, both buffers have slack.
+  template <bool kShort>
+  void copy(const ConvSizes& s, const PaddedImage& image, const float* from, float* to) const {
     for (std::int64_t w = 0; w < s.ow; ++w) {
       const float* source = from + w * s.stride_w * s.c_in;
       for (std::int64_t row = 0; row < h; ++row) {
         std::memcpy(to + w * stride() + row * piece, source + row * image.w * s.c_in,
-                    static_cast<std::size_t>(piece) * sizeof(float));
+                    (kShort ? kAtOnce : static_cast<std::size_t>(piece)) * sizeof(float));
       }
     }
   }
@@ -169,7 +182,9 @@ std::shared_ptr<Slide> make(const KernelContext& context, Scratch& scratch) {
   return c;
 }
 
-// dw of a few input channels. Rows of dy are the right operand, so they are copied with room for full vectors.
+// dw of a few input channels. Rows of dy are the right operand, of which whole panels are read: what is read beyond a
+// row is the next one and ends in columns that nobody looks at. Only the last image has nothing behind it, and is
+// copied.
 struct SlideGradient {
   ConvSizes sizes;
   PaddedImage padded;
@@ -193,14 +208,18 @@ void run_part(const SlideGradient& g, std::int64_t part, int worker) {
   std::memset(dw, 0, static_cast<std::size_t>(g.rows() * g.stride) * sizeof(float));
   g.padded.clear(s, own.a);
   const std::int64_t pixels = s.oh * s.ow;
-  const std::int64_t whole = round_up(s.c_out, gemm_tile().columns);  // panels; what fills them up stays zero
+  const std::int64_t whole = round_up(s.c_out, gemm_tile().columns);
   std::memset(own.b, 0, static_cast<std::size_t>(pixels * g.stride) * sizeof(float));
   const Windows& windows = g.windows;
   for (std::int64_t number = part * s.n / g.parts; number < (part + 1) * s.n / g.parts; ++number) {
     g.padded.load(s, g.x, number, own.a, own.tiles);
     if (windows.expanded) g.columns.expand(s, g.padded, own.a, own.spare);
     const float* image = windows.expanded ? own.spare : own.a;
-    g.dy.load({number * pixels, pixels, 1, 0, s.c_out}, own.b, g.stride, own.tiles);
+    const std::int64_t behind = (s.n - 1 - number) * pixels * s.c_out;
+    const bool in_place = g.dy.stands() && behind >= gemm_tile().columns;
+    const float* dy = in_place ? g.dy.data() + number * pixels * s.c_out : own.b;
+    const std::int64_t dy_stride = in_place ? s.c_out : g.stride;
+    if (!in_place) g.dy.load({number * pixels, pixels, 1, 0, s.c_out}, own.b, g.stride, own.tiles);
     for (std::int64_t piece = 0; piece < windows.pieces; ++piece) {
       for (std::int64_t oh = 0; oh < s.oh; ++oh) {
         gemm_block({.m = windows.depth,
@@ -209,9 +228,9 @@ void run_part(const SlideGradient& g, std::int64_t part, int worker) {
                     .a = image + oh * windows.row + piece * windows.kernel_row,
                     .a_row = 1,
                     .a_k = windows.pixel,
-                    .b = own.b + oh * s.ow * g.stride,
+                    .b = dy + oh * s.ow * dy_stride,
                     .b_panel = gemm_tile().columns,
-                    .b_k = g.stride,
+                    .b_k = dy_stride,
                     .c = dw + piece * windows.depth * g.stride,
                     .c_row = g.stride,
                     .accumulate = true});
