@@ -22,7 +22,10 @@ double multiply_add(long rounds, float* sink) {
   const hn::ScalableTag<float> d;
   const auto x = hn::Set(d, 0.999F);
   const auto y = hn::Set(d, 0.001F);
-  auto a0 = y, a1 = y, a2 = y, a3 = y, a4 = y, a5 = y, a6 = y, a7 = y, a8 = y, a9 = y, a10 = y, a11 = y;
+  // Twelve different values: of equal ones the compiler would compute but one.
+  const auto start = [&](int i) HWY_ATTR { return hn::Set(d, 0.001F * static_cast<float>(i + 1)); };
+  auto a0 = start(0), a1 = start(1), a2 = start(2), a3 = start(3), a4 = start(4), a5 = start(5);
+  auto a6 = start(6), a7 = start(7), a8 = start(8), a9 = start(9), a10 = start(10), a11 = start(11);
   for (long i = 0; i < rounds; ++i) {
     a0 = hn::MulAdd(a0, x, y);
     a1 = hn::MulAdd(a1, x, y);
