@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/counters.h"
 #include "graph/target.h"
 #include "plan/plan.h"
 
@@ -27,20 +28,40 @@ class Memory {
   [[nodiscard]] virtual std::int64_t bytes() const = 0;
 };
 
-// The memory that a plan's places refer to. Several executables may share any of it, and run one at a time.
-struct Bindings {
-  Memory* arena = nullptr;      // at least Plan::arena_bytes
-  std::vector<Memory*> states;  // one for each of Plan::graph.states
-  std::vector<Memory*> inputs;  // one for each of Plan::graph.inputs
+// A piece of memory: State is one Memory, each state a part of it.
+struct MemoryRef {
+  Memory* memory = nullptr;
+  std::int64_t offset = 0;  // bytes
 };
 
-// A plan made ready: run() does one step, without allocation, string, log or object creation.
+// The memory that a plan's places refer to. Several executables may share any of it, and run one at a time.
+struct Bindings {
+  Memory* arena = nullptr;         // at least Plan::arena_bytes
+  std::vector<MemoryRef> states;   // one for each of Plan::graph.states
+  std::vector<std::vector<Memory*>> batches;  // for each batch slot, one for each of Plan::graph.inputs
+};
+
+// A plan made ready. run() does one step, without allocation, string, log or object creation. On an asynchronous device
+// it returns before the step is done; steps are done in the order of their submission, whatever executable they are of.
 class Executable {
  public:
   virtual ~Executable() = default;
-  virtual void run() = 0;
+  // Reads the inputs from batch slot `slot`.
+  virtual void run(int slot = 0) = 0;
+  // The plan's scalar f32 outputs (in the order of Plan::outputs) of the oldest run that was not collected yet. False:
+  // that run is not done yet, and `wait` is false. Runs that nobody collects are forgotten after kUncollected of them.
+  virtual bool collect(std::span<float> outputs, bool wait) = 0;
   // Runs once more and gives each step's seconds.
   [[nodiscard]] virtual std::vector<double> timings() = 0;
+  // Work of one run, for reports: kernel launches.
+  [[nodiscard]] virtual std::int64_t launches() const { return 0; }
+
+  static constexpr int kUncollected = 64;
+};
+
+enum class MemoryKind : std::uint8_t {
+  plain,  // arena, State: the host reads and writes it by copies only
+  batch,  // filled by the host through map() while the device works on another
 };
 
 class Backend {
@@ -48,24 +69,35 @@ class Backend {
   virtual ~Backend() = default;
   [[nodiscard]] virtual DeviceInfo describe() const = 0;
   [[nodiscard]] virtual const Target& target() const = 0;
-  // What decides the bits of a result: instruction set, later the tuning table.
+  // What decides the bits of a result: instruction set or device and driver, tuning table.
   [[nodiscard]] virtual std::string numerics_key() const = 0;
+  // How many batches may be under way: a step's inputs come from one of so many slots.
+  [[nodiscard]] virtual int batch_slots() const { return 1; }
 
   // Zeroed; an Error (Code::no_memory) names the size if there is none.
-  [[nodiscard]] virtual std::unique_ptr<Memory> allocate(std::int64_t bytes) = 0;
+  [[nodiscard]] virtual std::unique_ptr<Memory> allocate(std::int64_t bytes, MemoryKind kind = MemoryKind::plain) = 0;
+  // Both wait for everything submitted before.
   virtual void upload(Memory& memory, std::int64_t offset, std::span<const std::byte> bytes) = 0;
   virtual void download(const Memory& memory, std::int64_t offset, std::span<std::byte> bytes) = 0;
+  // The bytes of a batch memory, for the host to fill. Waits (asleep) only for the last run that reads this memory.
+  [[nodiscard]] virtual std::span<std::byte> map(Memory& batch) = 0;
+  virtual void unmap(Memory& batch) = 0;  // before the run that reads it
   // `plan` and the bound memory must outlive the executable.
   [[nodiscard]] virtual std::unique_ptr<Executable> compile(const Plan& plan, const Bindings& bindings) = 0;
+  // What has moved and waited so far. Zeros on devices that share the host's memory and thread.
+  [[nodiscard]] virtual Counters counters() const { return {}; }
 };
 
 struct BackendOptions {
-  int threads = 0;  // cpu: 0 means one a core
+  int threads = 0;         // cpu: 0 means one a core
+  bool self_test = true;   // opencl: check the kernels the first time a device is seen
+  bool replay = true;      // opencl: record the step and replay it where the device can
+  bool tuned = true;       // opencl: use the stored results of `stoker tune`
 };
 
 // The devices of this machine that this build can use.
 [[nodiscard]] std::vector<DeviceInfo> list_devices();
-// "auto" takes the first; an Error lists the devices there are.
+// "cpu", "opencl" (the first), "opencl:N"; an Error lists the devices there are. ("auto" is resolved in run/.)
 [[nodiscard]] std::unique_ptr<Backend> make_backend(std::string_view device, const BackendOptions& options = {});
 
 }  // namespace stoker

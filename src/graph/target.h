@@ -19,6 +19,12 @@ class Target {
   [[nodiscard]] virtual std::int64_t workspace(const Graph& graph, const Node& node) const = 0;
   // How many full-size tensors a prologue of this operand may read where it pays; 0: no prologue.
   [[nodiscard]] virtual int prologue_tensors(const Graph& graph, const Node& node, int operand) const = 0;
+  // Where a tensor may begin in the arena, in bytes: a power of two.
+  [[nodiscard]] virtual std::int64_t alignment() const { return 64; }
+  // The arena is cut into pieces of this many bytes (a multiple of alignment()), and no tensor lies across a cut.
+  [[nodiscard]] virtual std::int64_t largest_buffer() const { return std::int64_t{1} << 62; }
+  // Whether steps cost much to launch, so that small ones should stand together in the schedule.
+  [[nodiscard]] virtual bool groups_small_steps() const { return false; }
   // Whether the kernel op takes an epilogue.
   [[nodiscard]] virtual bool takes_epilogue(const Graph& graph, const Node& node) const = 0;
 };

@@ -1,0 +1,96 @@
+// Api: the one place through which all OpenCL calls go. Each call is checked (an Error names the call, the OpenCL error
+// and what it was for) and counted. It knows nothing of plans or kernels.
+#pragma once
+
+#include <CL/cl.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/opencl/library.h"
+#include "base/counters.h"
+
+namespace stoker::opencl {
+
+class Api;
+
+// Owns an OpenCL object of type T; released through the Api, which must outlive it.
+template <typename T>
+class Handle {
+ public:
+  Handle() = default;
+  Handle(Api& api, T object) : api_(&api), object_(object) {}
+  Handle(Handle&& other) noexcept : api_(other.api_), object_(std::exchange(other.object_, nullptr)) {}
+  Handle& operator=(Handle&& other) noexcept {
+    std::swap(api_, other.api_);
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~Handle();
+
+  [[nodiscard]] T get() const { return object_; }
+  [[nodiscard]] explicit operator bool() const { return object_ != nullptr; }
+
+ private:
+  Api* api_ = nullptr;
+  T object_ = nullptr;
+};
+
+enum class Wait : std::uint8_t {
+  blocking,       // counted as a blocking call
+  back_pressure,  // for the batch buffer of two steps ago
+};
+
+class Api {
+ public:
+  explicit Api(std::shared_ptr<const Library> library);
+
+  [[nodiscard]] const Counters& counters() const { return counters_; }
+  [[nodiscard]] const Library& library() const { return *library_; }
+
+  [[nodiscard]] Handle<cl_context> create_context(cl_device_id device);
+  [[nodiscard]] Handle<cl_command_queue> create_queue(cl_context context, cl_device_id device, bool profiling);
+  [[nodiscard]] Handle<cl_mem> create_buffer(cl_context context, cl_mem_flags flags, std::int64_t bytes);
+  [[nodiscard]] Handle<cl_mem> create_sub_buffer(cl_mem buffer, std::int64_t offset, std::int64_t bytes);
+  // image1d_buffer_t, float4 texels.
+  [[nodiscard]] Handle<cl_mem> create_image_view(cl_context context, cl_mem buffer, std::int64_t bytes);
+  // Built from source or binary with `options`; an Error carries the head of the compiler's log.
+  [[nodiscard]] Handle<cl_program> build_from_source(cl_context context, cl_device_id device, const std::string& source,
+                                                     const std::string& options);
+  [[nodiscard]] Handle<cl_program> build_from_binary(cl_context context, cl_device_id device,
+                                                     std::span<const std::byte> binary, const std::string& options);
+  [[nodiscard]] std::vector<std::byte> binary_of(cl_program program);
+  [[nodiscard]] Handle<cl_kernel> create_kernel(cl_program program, const std::string& name);
+  [[nodiscard]] std::size_t group_limit(cl_kernel kernel, cl_device_id device);  // CL_KERNEL_WORK_GROUP_SIZE
+
+  void set_arg(cl_kernel kernel, int index, std::size_t bytes, const void* value);
+  // `event` may be null; an event given back belongs to the caller.
+  void enqueue_kernel(cl_command_queue queue, cl_kernel kernel, const std::array<std::size_t, 3>& global,
+                      const std::array<std::size_t, 3>& local, Handle<cl_event>* event = nullptr);
+  void read(cl_command_queue queue, cl_mem buffer, std::int64_t offset, std::span<std::byte> bytes, bool blocking,
+            Handle<cl_event>* event = nullptr);
+  void write(cl_command_queue queue, cl_mem buffer, std::int64_t offset, std::span<const std::byte> bytes,
+             bool blocking, Handle<cl_event>* event = nullptr);
+  void fill_zero(cl_command_queue queue, cl_mem buffer, std::int64_t bytes);
+  // Never blocks: the pointer may be used once `event` is done. `for_writing`: the old contents are given up.
+  [[nodiscard]] std::byte* map(cl_command_queue queue, cl_mem buffer, std::int64_t bytes, bool for_writing,
+                               Handle<cl_event>& event);
+  void unmap(cl_command_queue queue, cl_mem buffer, std::byte* pointer);
+  void flush(cl_command_queue queue);
+  void finish(cl_command_queue queue);
+  void wait(cl_event event, Wait kind);
+  [[nodiscard]] bool is_done(cl_event event);
+  // Start and end of the command, in nanoseconds of the device's clock; the queue must be a profiling one.
+  [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> profile(cl_event event);
+
+ private:
+  std::shared_ptr<const Library> library_;
+  Counters counters_;
+};
+
+}  // namespace stoker::opencl
