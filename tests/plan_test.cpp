@@ -24,7 +24,7 @@ namespace {
 void expect_no_overlap(const Plan& plan) {
   for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
     const ArenaTensor& a = plan.tensors[i];
-    EXPECT_EQ(a.offset % kAlignment, 0);
+    EXPECT_EQ(a.offset % ArenaRules{}.alignment, 0);
     EXPECT_LE(a.offset + a.bytes, plan.arena_bytes);
     for (std::size_t j = i + 1; j < plan.tensors.size(); ++j) {
       const ArenaTensor& b = plan.tensors[j];
@@ -84,7 +84,7 @@ TEST(Arena, never_overlaps_two_live_blocks) {
       }
     }
     EXPECT_LE(used, peak);
-    EXPECT_LT(peak - used, kAlignment);
+    EXPECT_LT(peak - used, ArenaRules{}.alignment);
   }
 }
 
@@ -140,7 +140,7 @@ TEST(Plan, peak_is_the_end_of_the_highest_tensor) {
   const Plan plan = plan_of(build_step(test::residual_net(), {}, StepKind::train, 4).graph);
   std::int64_t end = 0;
   for (const ArenaTensor& tensor : plan.tensors) end = std::max(end, tensor.offset + tensor.bytes);
-  EXPECT_LT(plan.arena_bytes - end, kAlignment);
+  EXPECT_LT(plan.arena_bytes - end, ArenaRules{}.alignment);
 }
 
 TEST(Plan, updates_early_need_less_memory_than_updates_at_the_end) {

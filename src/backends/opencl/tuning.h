@@ -2,8 +2,8 @@
 // from seeds.cpp, results of `stoker tune`, and the families that a self-test has put into quarantine.
 #pragma once
 
-#include <set>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,7 +34,8 @@ class Tuning {
   explicit Tuning(const Device& device) : device_(&device) {}
 
   // The parameters for a problem of the family. `problem` is a class of shapes in words ("NT 64x512x512"), the key of
-  // tuned entries; without one the seed of the device's family; in quarantine an empty list, which means the plain kernel.
+  // tuned entries; without one the seed of the device's family; in quarantine an empty list, which means the plain
+  // kernel.
   [[nodiscard]] const Params& params(std::string_view kernel, std::string_view problem) const;
   [[nodiscard]] bool is_plain(std::string_view kernel) const { return quarantine_.contains(kernel); }
 
