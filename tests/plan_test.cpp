@@ -88,6 +88,38 @@ TEST(Arena, never_overlaps_two_live_blocks) {
   }
 }
 
+TEST(Arena, puts_no_block_across_a_cut) {
+  Random random(4);
+  const ArenaRules rules{.alignment = 128, .largest_buffer = 8192};
+  for (int round = 0; round < 100; ++round) {
+    std::vector<Block> blocks(1 + random.below(60));
+    for (Block& block : blocks) {
+      block.bytes = static_cast<std::int64_t>(random.below(8000));
+      block.first = static_cast<int>(random.below(30));
+      block.last = block.first + static_cast<int>(random.below(10));
+    }
+    assign_offsets(blocks, rules);
+    for (const Block& block : blocks) {
+      EXPECT_EQ(block.offset % rules.alignment, 0);
+      const std::int64_t last = block.offset + std::max<std::int64_t>(block.bytes, 1) - 1;
+      ASSERT_EQ(block.offset / rules.largest_buffer, last / rules.largest_buffer);
+    }
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      for (std::size_t j = i + 1; j < blocks.size(); ++j) {
+        const bool apart_in_time = blocks[i].last < blocks[j].first || blocks[j].last < blocks[i].first;
+        const bool apart_in_space = blocks[i].offset + blocks[i].bytes <= blocks[j].offset ||
+                                    blocks[j].offset + blocks[j].bytes <= blocks[i].offset;
+        ASSERT_TRUE(apart_in_time || apart_in_space);
+      }
+    }
+  }
+}
+
+TEST(Arena, says_so_if_a_block_is_larger_than_the_largest_buffer) {
+  std::vector<Block> blocks{{.bytes = 9000, .first = 0, .last = 0}};
+  EXPECT_THROW(assign_offsets(blocks, {.alignment = 128, .largest_buffer = 8192}), Error);
+}
+
 // A random graph of pointwise ops, matmuls and reshapes over [4, 4] tensors, with state written here and there.
 Graph random_graph(std::uint64_t seed) {
   Random random(seed);

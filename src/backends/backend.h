@@ -41,6 +41,9 @@ struct Bindings {
   std::vector<std::vector<Memory*>> batches;  // for each batch slot, one for each of Plan::graph.inputs
 };
 
+// Which of Plan::outputs are scalar f32: what Executable::collect gives.
+[[nodiscard]] std::vector<std::size_t> scalar_outputs(const Plan& plan);
+
 // A plan made ready. run() does one step, without allocation, string, log or object creation. On an asynchronous device
 // it returns before the step is done; steps are done in the order of their submission, whatever executable they are of.
 class Executable {

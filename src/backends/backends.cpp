@@ -4,6 +4,15 @@
 
 namespace stoker {
 
+std::vector<std::size_t> scalar_outputs(const Plan& plan) {
+  std::vector<std::size_t> list;
+  for (std::size_t i = 0; i < plan.graph.outputs.size(); ++i) {
+    const Spec& spec = plan.graph.spec(plan.graph.outputs[i].value);
+    if (spec.dtype == DType::f32 && spec.shape.rank() == 0) list.push_back(i);
+  }
+  return list;
+}
+
 std::vector<DeviceInfo> list_devices() { return {make_cpu_backend({})->describe()}; }
 
 std::unique_ptr<Backend> make_backend(std::string_view device, const BackendOptions& options) {
