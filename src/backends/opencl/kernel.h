@@ -1,5 +1,5 @@
-// What a kernel family gives the backend: for each node a list of launches and stages, as plain data. Nothing here calls
-// OpenCL: the executable resolves programs, places and arguments once, in compile().
+// What a kernel family gives the backend: for each node a list of launches and stages, as plain data. Nothing here
+// calls OpenCL: the executable resolves programs, places and arguments once, in compile().
 #pragma once
 
 #include <array>
@@ -31,8 +31,8 @@ struct Program {
   friend auto operator<=>(const Program&, const Program&) = default;
 };
 
-// An argument of a launch. A tensor is two parameters: `global T* x, int x_at`, the offset in elements of T. `T` follows
-// from the kernel; buffers are bytes to OpenCL.
+// An argument of a launch. A tensor is two parameters: `global T* x, int x_at`, the offset in elements of T. `T`
+// follows from the kernel; buffers are bytes to OpenCL.
 struct Arg {
   enum class Kind : std::uint8_t {
     tensor,   // a buffer, and the offset in elements of `element_bytes`
@@ -67,13 +67,13 @@ struct Launch {
 };
 
 // A small piece of work. Neighbouring stages are merged into one launch (stages.h), which spares the 25-300 us that a
-// launch costs on a phone. `code` is the body of a function; it finds its arguments with F32(k), I32(k), U8(k) (pointers to
-// tensor number k of `args`), INT(k), REAL(k), and shares its work with `for (int i = ITEM; i < n; i += ITEMS)`.
-// Equal code is compiled once.
+// launch costs on a phone. `code` is the body of a function; it finds its arguments with F32(k), I32(k), U8(k)
+// (pointers to tensor number k of `args`), INT(k), REAL(k), and shares its work with `for (int i = ITEM; i < n; i +=
+// ITEMS)`. Equal code is compiled once.
 struct Stage {
   std::string code;
-  std::string header;  // functions that the code calls (render.h)
-  std::vector<Arg> args;  // tensor, integer, real
+  std::string header;         // functions that the code calls (render.h)
+  std::vector<Arg> args;      // tensor, integer, real
   std::vector<bool> written;  // one for each of args: a tensor that the stage writes
   std::int64_t items = 1;     // how many work-items have something to do
   bool one_group = false;     // needs SYNC() and SCRATCH (local floats, one a work-item): run by one work-group
@@ -107,7 +107,8 @@ struct KernelDef {
   const char* op;
   std::vector<Work> (*prepare)(const KernelContext& context);
   std::int64_t (*workspace)(const KernelContext& context) = nullptr;  // without places; null: none
-  int (*prologue_tensors)(const Graph& graph, const Node& node, int operand, const Device& device) = nullptr;  // null: 0
+  int (*prologue_tensors)(const Graph& graph, const Node& node, int operand,
+                          const Device& device) = nullptr;                                       // null: 0
   bool (*takes_epilogue)(const Graph& graph, const Node& node, const Device& device) = nullptr;  // null: no
   bool (*supports)(const Graph& graph, const Node& node, const Device& device) = nullptr;        // null: always
 };
