@@ -10,7 +10,8 @@ stop() {
   exit 1
 }
 
-# What is needed, as Debian's package and how to find it on any system: a command, a C++ header or a file.
+# What is needed, as Debian's package and how to find it on any system: a command, a C++ header, a
+# shared library, a module of Python's or a file.
 needed_to_build='
 g++                    command c++
 cmake                  command cmake
@@ -18,16 +19,21 @@ ninja-build            command ninja
 libhwy-dev             header  hwy/highway.h
 nlohmann-json3-dev     header  nlohmann/json.hpp
 libcli11-dev           header  CLI/CLI.hpp
-zlib1g-dev             header  zlib.h'
+zlib1g-dev             header  zlib.h
+opencl-c-headers       header  CL/cl_ext.h'
 needed_to_test='
 libgtest-dev           header  gtest/gtest.h
-python3                command python3'
+python3                command python3
+ocl-icd-libopencl1     library libOpenCL.so.1
+pocl-opencl-icd        file    /etc/OpenCL/vendors/pocl*'
 needed_for_all='
 clang                  command clang++
 libclang-rt-dev        file    /usr/lib/llvm-*/lib/clang/*/lib/*/libclang_rt.fuzzer*
 clang-tidy             command clang-tidy
 clang-format           command clang-format
-shellcheck             command shellcheck'
+shellcheck             command shellcheck
+oclgrind               command oclgrind
+python3-venv           module  ensurepip'
 needed_for_aarch64='
 g++-aarch64-linux-gnu  command aarch64-linux-gnu-g++
 qemu-user              command qemu-aarch64
@@ -39,6 +45,8 @@ is_there() {
   case $1 in
     command) command -v "$2" >/dev/null ;;
     header) printf '#if !__has_include(<%s>)\n#error\n#endif\n' "$2" | c++ -std=c++20 -x c++ -E - >/dev/null 2>&1 ;;
+    library) PATH=$PATH:/sbin ldconfig -p 2>/dev/null | grep -qF " $2 " ;;
+    module) python3 -c "import $2" 2>/dev/null ;;
     file) compgen -G "$2" >/dev/null ;;
   esac
 }
@@ -114,3 +122,6 @@ log_of() {
   mkdir -p build
   printf 'build/%s-configure.log' "$1"
 }
+
+# Where scripts/install_intel_opencl puts Intel's OpenCL runtime, and tests/CMakeLists.txt looks for it.
+intel_opencl_folder() { printf '%s/stoker/intel-opencl' "${XDG_CACHE_HOME:-$HOME/.cache}"; }

@@ -1,6 +1,7 @@
 // Runs any graph on a backend, from and to the doubles that the references use.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -61,21 +62,29 @@ inline std::vector<RefTensor> run_on(Backend& backend, const Graph& graph, std::
   const Plan plan = make_plan(run_passes(graph, backend.target(), passes), backend.target(),
                               {.in_place = passes.is_on(kInPlace), .early_update = passes.is_on(kEarlyUpdate)});
   std::vector<std::unique_ptr<Memory>> memories;
-  const auto allocate = [&](std::int64_t bytes) { return memories.emplace_back(backend.allocate(bytes)).get(); };
-  Bindings bindings{.arena = allocate(plan.arena_bytes)};
+  const auto allocate = [&](std::int64_t bytes, MemoryKind kind) {
+    return memories.emplace_back(backend.allocate(bytes, kind)).get();
+  };
+  Bindings bindings{.arena = allocate(plan.arena_bytes, MemoryKind::plain)};
   // Whatever a step reads, a step before it must have written.
   const std::vector<std::byte> garbage(static_cast<std::size_t>(plan.arena_bytes), std::byte{0xFF});
   backend.upload(*bindings.arena, 0, garbage);
   for (std::size_t i = 0; i < plan.graph.states.size(); ++i) {
-    bindings.states.push_back(allocate(plan.graph.states[i].spec.bytes()));
-    backend.upload(*bindings.states[i], 0, packed(plan.graph.states[i].spec.dtype, states[i].data));
+    const Spec& spec = plan.graph.states[i].spec;
+    bindings.states.push_back({allocate(spec.bytes(), MemoryKind::plain), 0});
+    backend.upload(*bindings.states[i].memory, 0, packed(spec.dtype, states[i].data));
   }
-  for (std::size_t i = 0; i < plan.graph.inputs.size(); ++i) {
-    const Spec& spec = plan.graph.spec(plan.graph.inputs[i].value);
-    bindings.inputs.push_back(allocate(spec.bytes()));
-    backend.upload(*bindings.inputs[i], 0, packed(spec.dtype, inputs[i].data));
+  for (int slot = 0; slot < backend.batch_slots(); ++slot) {
+    std::vector<Memory*>& batch = bindings.batches.emplace_back();
+    for (std::size_t i = 0; i < plan.graph.inputs.size(); ++i) {
+      const Spec& spec = plan.graph.spec(plan.graph.inputs[i].value);
+      batch.push_back(allocate(spec.bytes(), MemoryKind::batch));
+      std::ranges::copy(packed(spec.dtype, inputs[i].data), backend.map(*batch.back()).begin());
+      backend.unmap(*batch.back());
+    }
   }
-  backend.compile(plan, bindings)->run();
+  const std::unique_ptr<Executable> executable = backend.compile(plan, bindings);
+  executable->run();
 
   const auto read = [&](const Memory& memory, std::int64_t offset, const Spec& spec) {
     std::vector<std::byte> bytes(static_cast<std::size_t>(spec.bytes()));
@@ -92,12 +101,15 @@ inline std::vector<RefTensor> run_on(Backend& backend, const Graph& graph, std::
       outputs.push_back({spec.shape, {values.begin(), values.end()}});
       continue;
     }
-    const Memory& memory = place.kind == Place::Kind::arena   ? *bindings.arena
-                           : place.kind == Place::Kind::state ? *bindings.states[index]
-                                                              : *bindings.inputs[index];
+    if (place.kind == Place::Kind::input) {
+      outputs.push_back(inputs[index]);
+      continue;
+    }
+    const Memory& memory = place.kind == Place::Kind::arena ? *bindings.arena : *bindings.states[index].memory;
     outputs.push_back(read(memory, place.kind == Place::Kind::arena ? place.offset : 0, spec));
   }
-  for (std::size_t i = 0; i < states.size(); ++i) states[i] = read(*bindings.states[i], 0, plan.graph.states[i].spec);
+  for (std::size_t i = 0; i < states.size(); ++i)
+    states[i] = read(*bindings.states[i].memory, 0, plan.graph.states[i].spec);
   return outputs;
 }
 

@@ -24,7 +24,7 @@ namespace {
 void expect_no_overlap(const Plan& plan) {
   for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
     const ArenaTensor& a = plan.tensors[i];
-    EXPECT_EQ(a.offset % kAlignment, 0);
+    EXPECT_EQ(a.offset % ArenaRules{}.alignment, 0);
     EXPECT_LE(a.offset + a.bytes, plan.arena_bytes);
     for (std::size_t j = i + 1; j < plan.tensors.size(); ++j) {
       const ArenaTensor& b = plan.tensors[j];
@@ -84,8 +84,40 @@ TEST(Arena, never_overlaps_two_live_blocks) {
       }
     }
     EXPECT_LE(used, peak);
-    EXPECT_LT(peak - used, kAlignment);
+    EXPECT_LT(peak - used, ArenaRules{}.alignment);
   }
+}
+
+TEST(Arena, puts_no_block_across_a_cut) {
+  Random random(4);
+  const ArenaRules rules{.alignment = 128, .largest_buffer = 8192};
+  for (int round = 0; round < 100; ++round) {
+    std::vector<Block> blocks(1 + random.below(60));
+    for (Block& block : blocks) {
+      block.bytes = static_cast<std::int64_t>(random.below(8000));
+      block.first = static_cast<int>(random.below(30));
+      block.last = block.first + static_cast<int>(random.below(10));
+    }
+    assign_offsets(blocks, rules);
+    for (const Block& block : blocks) {
+      EXPECT_EQ(block.offset % rules.alignment, 0);
+      const std::int64_t last = block.offset + std::max<std::int64_t>(block.bytes, 1) - 1;
+      ASSERT_EQ(block.offset / rules.largest_buffer, last / rules.largest_buffer);
+    }
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      for (std::size_t j = i + 1; j < blocks.size(); ++j) {
+        const bool apart_in_time = blocks[i].last < blocks[j].first || blocks[j].last < blocks[i].first;
+        const bool apart_in_space = blocks[i].offset + blocks[i].bytes <= blocks[j].offset ||
+                                    blocks[j].offset + blocks[j].bytes <= blocks[i].offset;
+        ASSERT_TRUE(apart_in_time || apart_in_space);
+      }
+    }
+  }
+}
+
+TEST(Arena, says_so_if_a_block_is_larger_than_the_largest_buffer) {
+  std::vector<Block> blocks{{.bytes = 9000, .first = 0, .last = 0}};
+  EXPECT_THROW(assign_offsets(blocks, {.alignment = 128, .largest_buffer = 8192}), Error);
 }
 
 // A random graph of pointwise ops, matmuls and reshapes over [4, 4] tensors, with state written here and there.
@@ -136,11 +168,34 @@ TEST(Plan, of_every_model_is_sound) {
   }
 }
 
+TEST(Plan, small_steps_stand_together_and_the_plan_stays_sound) {
+  const Graph graph = build_step(test::residual_net(), {}, StepKind::train, 4).graph;
+  constexpr std::int64_t kSmall = 64;
+  const auto runs_of_small = [&](const Plan& plan) {
+    int runs = 0;
+    bool before = false;
+    for (const Step& step : plan.steps) {
+      const Node& node = plan.graph.nodes[static_cast<std::size_t>(step.node)];
+      const bool small =
+          std::ranges::all_of(node.outputs, [](const Spec& spec) { return spec.shape.elements() <= kSmall; });
+      runs += small && !before ? 1 : 0;
+      before = small;
+    }
+    return runs;
+  };
+  const Plan apart = plan_of(graph);
+  const Plan together = plan_of(graph, {.small = kSmall});
+  expect_no_overlap(together);
+  expect_ordered(together);
+  EXPECT_EQ(apart.steps.size(), together.steps.size());
+  EXPECT_LT(runs_of_small(together), runs_of_small(apart)) << to_string(together);
+}
+
 TEST(Plan, peak_is_the_end_of_the_highest_tensor) {
   const Plan plan = plan_of(build_step(test::residual_net(), {}, StepKind::train, 4).graph);
   std::int64_t end = 0;
   for (const ArenaTensor& tensor : plan.tensors) end = std::max(end, tensor.offset + tensor.bytes);
-  EXPECT_LT(plan.arena_bytes - end, kAlignment);
+  EXPECT_LT(plan.arena_bytes - end, ArenaRules{}.alignment);
 }
 
 TEST(Plan, updates_early_need_less_memory_than_updates_at_the_end) {

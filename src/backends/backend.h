@@ -36,10 +36,13 @@ struct MemoryRef {
 
 // The memory that a plan's places refer to. Several executables may share any of it, and run one at a time.
 struct Bindings {
-  Memory* arena = nullptr;         // at least Plan::arena_bytes
-  std::vector<MemoryRef> states;   // one for each of Plan::graph.states
+  Memory* arena = nullptr;                    // at least Plan::arena_bytes
+  std::vector<MemoryRef> states;              // one for each of Plan::graph.states
   std::vector<std::vector<Memory*>> batches;  // for each batch slot, one for each of Plan::graph.inputs
 };
+
+// Which of Plan::outputs are scalar f32: what Executable::collect gives.
+[[nodiscard]] std::vector<std::size_t> scalar_outputs(const Plan& plan);
 
 // A plan made ready. run() does one step, without allocation, string, log or object creation. On an asynchronous device
 // it returns before the step is done; steps are done in the order of their submission, whatever executable they are of.
@@ -89,10 +92,11 @@ class Backend {
 };
 
 struct BackendOptions {
-  int threads = 0;         // cpu: 0 means one a core
-  bool self_test = true;   // opencl: check the kernels the first time a device is seen
-  bool replay = true;      // opencl: record the step and replay it where the device can
-  bool tuned = true;       // opencl: use the stored results of `stoker tune`
+  int threads = 0;                  // cpu: 0 means one a core
+  bool self_test = true;            // opencl: check the kernels the first time a device is seen
+  bool replay = true;               // opencl: record the step and replay it where the device can
+  bool tuned = true;                // opencl: use the stored results of `stoker tune`
+  std::int64_t largest_buffer = 0;  // opencl: the arena is cut at so many bytes; 0: what the device allows
 };
 
 // The devices of this machine that this build can use.

@@ -16,6 +16,7 @@ class HostMemory : public Memory {
   [[nodiscard]] std::int64_t bytes() const override { return bytes_; }
   [[nodiscard]] std::byte* data() { return data_; }
   [[nodiscard]] const std::byte* data() const { return data_; }
+  [[nodiscard]] std::span<std::byte> span() { return {data_, static_cast<std::size_t>(bytes_)}; }
 
  private:
   std::int64_t bytes_;

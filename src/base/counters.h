@@ -21,7 +21,7 @@ struct Counters {
   std::int64_t flushes = 0;
   std::int64_t objects_created = 0;  // buffers, images, programs, kernels, queues, recordings; events apart
   std::int64_t events_created = 0;
-  std::int64_t programs_built = 0;  // compiled from source
+  std::int64_t programs_built = 0;   // compiled from source
   std::int64_t programs_loaded = 0;  // from the cache on disk
 
   friend bool operator==(const Counters&, const Counters&) = default;

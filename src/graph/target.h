@@ -23,8 +23,9 @@ class Target {
   [[nodiscard]] virtual std::int64_t alignment() const { return 64; }
   // The arena is cut into pieces of this many bytes (a multiple of alignment()), and no tensor lies across a cut.
   [[nodiscard]] virtual std::int64_t largest_buffer() const { return std::int64_t{1} << 62; }
-  // Whether steps cost much to launch, so that small ones should stand together in the schedule.
-  [[nodiscard]] virtual bool groups_small_steps() const { return false; }
+  // Whether the node is little work that the device runs together with others of its kind, so that such nodes should
+  // stand side by side in the schedule.
+  [[nodiscard]] virtual bool is_small(const Graph&, const Node&) const { return false; }
   // Whether the kernel op takes an epilogue.
   [[nodiscard]] virtual bool takes_epilogue(const Graph& graph, const Node& node) const = 0;
 };

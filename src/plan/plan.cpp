@@ -27,7 +27,8 @@ class Planner {
     find_lifetimes();
     std::vector<Block> blocks = blocks_of_tensors();
     Plan plan;
-    plan.arena_bytes = assign_offsets(blocks);
+    plan.arena_bytes =
+        assign_offsets(blocks, {.alignment = target_.alignment(), .largest_buffer = target_.largest_buffer()});
     for (std::size_t i = 0; i < tensors_.size(); ++i) tensors_[i].offset = blocks[block_of_[i]].offset;
     for (int step = 0; step < static_cast<int>(order_.size()); ++step) plan.steps.push_back(make_step(step));
     for (const NamedValue& output : graph_.outputs) plan.outputs.push_back(place_of(output.value));
@@ -179,7 +180,9 @@ Plan make_plan(Graph graph, const Target& target, const PlanOptions& options) {
   const std::vector<Order> orders =
       options.early_update ? std::vector{Order::early_updates, Order::least_memory} : std::vector{Order::as_written};
   for (const Order order : orders) {
-    Plan plan = Planner(graph, target, options).plan(schedule(graph, dependencies, order));
+    const std::vector<int> steps =
+        with_small_steps_together(graph, dependencies, target, schedule(graph, dependencies, order));
+    Plan plan = Planner(graph, target, options).plan(steps);
     if (first || plan.arena_bytes < best.arena_bytes) best = std::move(plan);
     first = false;
   }

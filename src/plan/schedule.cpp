@@ -208,4 +208,46 @@ std::vector<int> schedule(const Graph& graph, const Dependencies& dependencies, 
   return steps;
 }
 
+namespace {
+
+// Whether `step` must come after one of the nodes marked in `waiting`.
+bool needs_any(const Graph& graph, const Dependencies& dependencies, int step, const std::vector<bool>& waiting) {
+  std::vector<int> open = dependencies.before[static_cast<std::size_t>(step)];
+  while (!open.empty()) {
+    const int node = open.back();
+    open.pop_back();
+    if (waiting[static_cast<std::size_t>(node)]) return true;
+    // Steps that do not wait have run; only views and sources can still hide one that waits.
+    if (!is_free(graph.nodes[static_cast<std::size_t>(node)])) continue;
+    const std::vector<int>& earlier = dependencies.before[static_cast<std::size_t>(node)];
+    open.insert(open.end(), earlier.begin(), earlier.end());
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<int> with_small_steps_together(const Graph& graph, const Dependencies& dependencies, const Target& target,
+                                           const std::vector<int>& steps) {
+  std::vector<int> result;
+  std::vector<int> small;
+  std::vector<bool> waiting(graph.nodes.size(), false);
+  const auto release = [&] {
+    for (const int step : small) waiting[static_cast<std::size_t>(step)] = false;
+    result.insert(result.end(), small.begin(), small.end());
+    small.clear();
+  };
+  for (const int step : steps) {
+    if (target.is_small(graph, graph.nodes[static_cast<std::size_t>(step)])) {
+      small.push_back(step);
+      waiting[static_cast<std::size_t>(step)] = true;
+      continue;
+    }
+    if (needs_any(graph, dependencies, step, waiting)) release();
+    result.push_back(step);
+  }
+  release();
+  return result;
+}
+
 }  // namespace stoker

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/target.h"
 
 namespace stoker {
 
@@ -31,5 +32,9 @@ enum class Order {
   least_memory,   // whichever ready node leaves the least memory in use
 };
 [[nodiscard]] std::vector<int> schedule(const Graph& graph, const Dependencies& dependencies, Order order);
+
+// The same steps with the small ones put off until another step needs one of them: then all that wait come together.
+[[nodiscard]] std::vector<int> with_small_steps_together(const Graph& graph, const Dependencies& dependencies,
+                                                         const Target& target, const std::vector<int>& steps);
 
 }  // namespace stoker

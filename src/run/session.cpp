@@ -9,6 +9,7 @@
 #include "backends/backend.h"
 #include "base/error.h"
 #include "passes/pass.h"
+#include "run/state_memory.h"
 #include "run/step_graph.h"
 
 namespace stoker {
@@ -30,6 +31,16 @@ struct Shared {
   std::int64_t bytes = 0;
 };
 
+// The inputs by name: the host fills those of one slot while the device works on another's.
+using BatchSlot = std::map<std::string, Shared>;
+
+// The scalar outputs of a plan.
+struct Outcome {
+  float loss = 0;
+  float correct = 0;
+  float bad = 0;
+};
+
 }  // namespace
 
 struct Session::Impl {
@@ -40,29 +51,21 @@ struct Session::Impl {
             "label smoothing must be in [0, 1), not ", options.label_smoothing);
     backend = make_backend(options.device, {.threads = options.threads});
     const StepGraph step = build_step(model, options, options.accumulate > 1 ? StepKind::apply : StepKind::train, 1);
-    states = step.graph.states;
-    for (std::size_t i = 0; i < states.size(); ++i) {
-      memories.push_back(backend->allocate(states[i].spec.bytes()));
-      initialise(i, step.inits[i]);
-    }
+    state.emplace(*backend, step.graph.states);
+    for (std::size_t i = 0; i < state->states().size(); ++i) initialise(i, step.inits[i]);
+    slots.resize(static_cast<std::size_t>(backend->batch_slots()));
   }
 
   void initialise(std::size_t i, const nn::Init& init) {
-    const std::vector<float> values = nn::initial_values(init, states[i], options.seed);
-    if (states[i].spec.dtype == DType::f32) {
-      backend->upload(*memories[i], 0, std::as_bytes(std::span(values)));
+    const StateVar& var = state->states()[i];
+    const std::vector<float> values = nn::initial_values(init, var, options.seed);
+    if (var.spec.dtype == DType::f32) {
+      state->write(i, std::as_bytes(std::span(values)));
       return;
     }
-    require(states[i].spec.dtype == DType::i32, Code::bad_argument, "state ", states[i].name,
-            ": only f32 and i32 are kept");
+    require(var.spec.dtype == DType::i32, Code::bad_argument, "state ", var.name, ": only f32 and i32 are kept");
     const std::vector<std::int32_t> integers(values.begin(), values.end());
-    backend->upload(*memories[i], 0, std::as_bytes(std::span(integers)));
-  }
-
-  [[nodiscard]] std::size_t find_state(std::string_view name) const {
-    const auto at = std::ranges::find(states, name, &StateVar::name);
-    require(at != states.end(), Code::bad_argument, "there is no state named '", name, "'");
-    return static_cast<std::size_t>(at - states.begin());
+    state->write(i, std::as_bytes(std::span(integers)));
   }
 
   Compiled& compiled(StepKind kind, std::int64_t batch) {
@@ -86,27 +89,29 @@ struct Session::Impl {
 
   // Grows arena and batch buffers; returns whether any moved, so that earlier executables must be bound again.
   bool make_room(const Plan& plan) {
-    bool moved = grow(arena, plan.arena_bytes);
+    bool moved = grow(arena, plan.arena_bytes, MemoryKind::plain);
     for (const NamedValue& input : plan.graph.inputs) {
-      moved |= grow(inputs[input.name], plan.graph.spec(input.value).bytes());
+      for (BatchSlot& batch : slots)
+        moved |= grow(batch[input.name], plan.graph.spec(input.value).bytes(), MemoryKind::batch);
     }
     return moved;
   }
 
-  bool grow(Shared& shared, std::int64_t bytes) {
+  bool grow(Shared& shared, std::int64_t bytes, MemoryKind kind) {
     if (shared.memory && shared.bytes >= bytes) return false;
     shared.memory.reset();  // first, so that both never exist at once
-    shared.memory = backend->allocate(bytes);
+    shared.memory = backend->allocate(bytes, kind);
     shared.bytes = bytes;
     return true;
   }
 
   void bind(Compiled& entry) {
     Bindings bindings{.arena = arena.memory.get()};
-    for (const StateVar& state : entry.plan->graph.states)
-      bindings.states.push_back(memories[find_state(state.name)].get());
-    for (const NamedValue& input : entry.plan->graph.inputs)
-      bindings.inputs.push_back(inputs.at(input.name).memory.get());
+    for (const StateVar& var : entry.plan->graph.states) bindings.states.push_back(state->ref(state->find(var.name)));
+    for (BatchSlot& batch : slots) {
+      std::vector<Memory*>& bound = bindings.batches.emplace_back();
+      for (const NamedValue& input : entry.plan->graph.inputs) bound.push_back(batch.at(input.name).memory.get());
+    }
     entry.executable = backend->compile(*entry.plan, bindings);
   }
 
@@ -114,13 +119,19 @@ struct Session::Impl {
     const std::int64_t items = batch.count * model.item.elements();
     require(static_cast<std::int64_t>(batch.items.size()) == items, Code::bad_argument, "model ", model.name, " needs ",
             batch.count, " items of shape ", model.item, ", ", items, " values, but got ", batch.items.size());
-    backend->upload(*inputs.at("items").memory, 0, std::as_bytes(batch.items));
-    if (!with_targets) return;
-    const std::int64_t bytes = batch.count * options.target.bytes();
-    require(static_cast<std::int64_t>(batch.targets.size()) == bytes, Code::bad_argument, "the targets must be ", bytes,
-            " bytes, but are ", batch.targets.size());
-    check_labels(batch);
-    backend->upload(*inputs.at("targets").memory, 0, batch.targets);
+    const std::int64_t bytes = with_targets ? batch.count * options.target.bytes() : 0;
+    require(!with_targets || static_cast<std::int64_t>(batch.targets.size()) == bytes, Code::bad_argument,
+            "the targets must be ", bytes, " bytes, but are ", batch.targets.size());
+    if (with_targets) check_labels(batch);
+    slot = (slot + 1) % slots.size();
+    copy_in("items", std::as_bytes(batch.items));
+    if (with_targets) copy_in("targets", batch.targets);
+  }
+
+  void copy_in(const std::string& input, std::span<const std::byte> bytes) {
+    Memory& memory = *slots[slot].at(input).memory;
+    std::ranges::copy(bytes, backend->map(memory).begin());
+    backend->unmap(memory);
   }
 
   // Class numbers out of range would make a NaN loss; the caller deserves to hear which one it was.
@@ -134,27 +145,25 @@ struct Session::Impl {
     }
   }
 
-  float scalar_output(const Compiled& entry, std::string_view name) const {
-    const std::vector<NamedValue>& outputs = entry.plan->graph.outputs;
-    const auto at = std::ranges::find(outputs, name, &NamedValue::name);
-    const Place& place = entry.plan->outputs[static_cast<std::size_t>(at - outputs.begin())];
-    float value = 0;
-    if (place.kind == Place::Kind::constant)
-      return entry.plan->graph.nodes[static_cast<std::size_t>(place.index)].attrs.floats("values")[0];
-    DCHECK(place.kind == Place::Kind::arena);
-    backend->download(*arena.memory, place.offset, std::as_writable_bytes(std::span(&value, 1)));
-    return value;
+  // Runs the plan on the batch filled last and waits for its scalar outputs: loss, correct, bad, as far as it has them.
+  Outcome run(Compiled& entry) {
+    std::vector<float> values(scalar_outputs(*entry.plan).size());
+    entry.executable->run(static_cast<int>(slot));
+    static_cast<void>(entry.executable->collect(values, true));
+    Outcome outcome;
+    for (std::size_t i = 0; const std::size_t output : scalar_outputs(*entry.plan)) {
+      const std::string& name = entry.plan->graph.outputs[output].name;
+      (name == "loss" ? outcome.loss : name == "correct" ? outcome.correct : outcome.bad) = values[i++];
+    }
+    return outcome;
   }
 
-  StepResult result_of(const Compiled& entry, const BatchView& batch) const {
-    return {.loss = scalar_output(entry, "loss"),
-            .correct = std::lround(scalar_output(entry, "correct")),
-            .count = batch.count,
-            .step = steps_done()};
+  StepResult result_of(const Outcome& outcome, const BatchView& batch) const {
+    return {.loss = outcome.loss, .correct = std::lround(outcome.correct), .count = batch.count, .step = steps_done()};
   }
 
-  void require_finite(const Compiled& entry, double loss) const {
-    if (scalar_output(entry, "bad") == 0.0F) return;
+  void require_finite(const Outcome& outcome, double loss) const {
+    if (outcome.bad == 0.0F) return;
     fail(Code::not_finite, "step ", steps_done() + 1, ": the ", std::isfinite(loss) ? "gradient" : "loss",
          " is not finite (loss ", loss,
          "). Lower the learning rate, clip the gradients, or look for bad values in the data.");
@@ -162,17 +171,17 @@ struct Session::Impl {
 
   [[nodiscard]] std::int64_t steps_done() const {
     std::int32_t step = 0;
-    backend->download(*memories[find_state("optimizer.step")], 0, std::as_writable_bytes(std::span(&step, 1)));
+    state->read(state->find("optimizer.step"), std::as_writable_bytes(std::span(&step, 1)));
     return step;
   }
 
   nn::Model model;
   SessionOptions options;
   std::unique_ptr<Backend> backend;
-  std::vector<StateVar> states;
-  std::vector<std::unique_ptr<Memory>> memories;  // one for each state
+  std::optional<StateMemory> state;
   Shared arena;
-  std::map<std::string, Shared> inputs;
+  std::vector<BatchSlot> slots;
+  std::size_t slot = 0;  // the one that was filled last
   std::map<std::pair<StepKind, std::int64_t>, Compiled> cache;
   int accumulated = 0;  // micro-batches since the last update
 };
@@ -188,14 +197,14 @@ StepResult Session::train(const BatchView& batch, bool last) {
   require(impl_->steps_done() < kMostSteps, Code::bad_argument, "a training has at most ", kMostSteps, " steps");
   Compiled& step = impl_->compiled(accumulates ? StepKind::accumulate : StepKind::train, batch.count);
   impl_->fill(batch, true);
-  step.executable->run();
-  StepResult result = impl_->result_of(step, batch);
-  impl_->require_finite(step, result.loss);
+  const Outcome outcome = impl_->run(step);
+  StepResult result = impl_->result_of(outcome, batch);
+  impl_->require_finite(outcome, result.loss);
   if (accumulates && (++impl_->accumulated == impl_->options.accumulate || last)) {
     Compiled& apply = impl_->compiled(StepKind::apply, 1);
-    apply.executable->run();
+    const Outcome applied = impl_->run(apply);
     impl_->accumulated = 0;
-    impl_->require_finite(apply, result.loss);
+    impl_->require_finite(applied, result.loss);
     result.step = impl_->steps_done();
   }
   return result;
@@ -204,8 +213,7 @@ StepResult Session::train(const BatchView& batch, bool last) {
 StepResult Session::evaluate(const BatchView& batch) {
   Compiled& step = impl_->compiled(StepKind::evaluate, batch.count);
   impl_->fill(batch, true);
-  step.executable->run();
-  return impl_->result_of(step, batch);
+  return impl_->result_of(impl_->run(step), batch);
 }
 
 void Session::predict(const BatchView& batch, std::span<float> outputs) {
@@ -224,7 +232,7 @@ void Session::predict(const BatchView& batch, std::span<float> outputs) {
         {.count = count,
          .items = batch.items.subspan(static_cast<std::size_t>(done * item), static_cast<std::size_t>(count * item))},
         false);
-    step.executable->run();
+    step.executable->run(static_cast<int>(impl_->slot));
     require(place.kind == Place::Kind::arena, Code::bad_argument, "predict: the model's output is no computed value");
     impl_->backend->download(*impl_->arena.memory, place.offset,
                              std::as_writable_bytes(outputs.subspan(static_cast<std::size_t>(done * floats / count),
@@ -232,20 +240,14 @@ void Session::predict(const BatchView& batch, std::span<float> outputs) {
   }
 }
 
-const std::vector<StateVar>& Session::states() const { return impl_->states; }
+const std::vector<StateVar>& Session::states() const { return impl_->state->states(); }
 
 void Session::read_state(std::string_view name, std::span<std::byte> bytes) const {
-  const std::size_t i = impl_->find_state(name);
-  require(static_cast<std::int64_t>(bytes.size()) == impl_->states[i].spec.bytes(), Code::bad_argument, "state ", name,
-          " is ", impl_->states[i].spec, ", ", impl_->states[i].spec.bytes(), " bytes, not ", bytes.size());
-  impl_->backend->download(*impl_->memories[i], 0, bytes);
+  impl_->state->read(impl_->state->find(name), bytes);
 }
 
 void Session::write_state(std::string_view name, std::span<const std::byte> bytes) {
-  const std::size_t i = impl_->find_state(name);
-  require(static_cast<std::int64_t>(bytes.size()) == impl_->states[i].spec.bytes(), Code::bad_argument, "state ", name,
-          " is ", impl_->states[i].spec, ", ", impl_->states[i].spec.bytes(), " bytes, not ", bytes.size());
-  impl_->backend->upload(*impl_->memories[i], 0, bytes);
+  impl_->state->write(impl_->state->find(name), bytes);
 }
 
 std::int64_t Session::steps_done() const { return impl_->steps_done(); }
@@ -265,16 +267,17 @@ std::vector<double> Session::train_timings(std::int64_t batch) {
 
 std::int64_t Session::parameters() const {
   std::int64_t count = 0;
-  for (const StateVar& state : impl_->states) {
+  for (const StateVar& state : states()) {
     if (state.role == StateRole::parameter) count += state.spec.shape.elements();
   }
   return count;
 }
 
 std::int64_t Session::peak_bytes() const {
-  std::int64_t bytes = impl_->arena.bytes;
-  for (const StateVar& state : impl_->states) bytes += state.spec.bytes();
-  for (const auto& [name, input] : impl_->inputs) bytes += input.bytes;
+  std::int64_t bytes = impl_->arena.bytes + impl_->state->bytes();
+  for (const BatchSlot& batch : impl_->slots) {
+    for (const auto& [name, input] : batch) bytes += input.bytes;
+  }
   return bytes;
 }
 

@@ -69,14 +69,48 @@ class CpuTarget : public Target {
   int threads_;
 };
 
+// The scalar outputs of the runs that nobody has collected yet.
+class Results {
+ public:
+  explicit Results(std::vector<const std::byte*> scalars)
+      : scalars_(std::move(scalars)), ring_(scalars_.size() * Executable::kUncollected) {}
+
+  void keep() {
+    if (kept_ - collected_ == Executable::kUncollected) ++collected_;
+    float* to = entry(kept_++);
+    for (const std::byte* scalar : scalars_) std::memcpy(to++, scalar, sizeof(float));
+  }
+  void collect(std::span<float> outputs) {
+    DCHECK(collected_ < kept_ && outputs.size() == scalars_.size());
+    std::copy_n(entry(collected_++), scalars_.size(), outputs.begin());
+  }
+
+ private:
+  [[nodiscard]] float* entry(std::size_t run) {
+    return ring_.data() + run % Executable::kUncollected * scalars_.size();
+  }
+
+  std::vector<const std::byte*> scalars_;
+  std::vector<float> ring_;
+  std::size_t kept_ = 0;  // runs
+  std::size_t collected_ = 0;
+};
+
 class CpuExecutable : public Executable {
  public:
-  CpuExecutable(std::vector<Kernel> kernels, std::vector<std::vector<float>> constants, ThreadPool& pool)
-      : kernels_(std::move(kernels)), constants_(std::move(constants)), pool_(pool) {}
+  CpuExecutable(std::vector<Kernel> kernels, std::vector<std::vector<float>> constants, Results results,
+                ThreadPool& pool)
+      : kernels_(std::move(kernels)), constants_(std::move(constants)), results_(std::move(results)), pool_(pool) {}
 
-  void run() override {
+  void run(int) override {
     const FlushDenormals flush;  // the pool's threads do so too
     for (const Kernel& kernel : kernels_) kernel(pool_);
+    results_.keep();
+  }
+
+  bool collect(std::span<float> outputs, bool) override {
+    results_.collect(outputs);
+    return true;
   }
 
   [[nodiscard]] std::vector<double> timings() override {
@@ -94,6 +128,7 @@ class CpuExecutable : public Executable {
  private:
   std::vector<Kernel> kernels_;
   std::vector<std::vector<float>> constants_;  // what constant places point into
+  Results results_;
   ThreadPool& pool_;
 };
 
@@ -115,7 +150,7 @@ class CpuBackend : public Backend {
     return hwy::TargetName(targets & -targets);
   }
 
-  [[nodiscard]] std::unique_ptr<Memory> allocate(std::int64_t bytes) override {
+  [[nodiscard]] std::unique_ptr<Memory> allocate(std::int64_t bytes, MemoryKind) override {
     return std::make_unique<HostMemory>(bytes);
   }
 
@@ -130,6 +165,9 @@ class CpuBackend : public Backend {
       std::memcpy(bytes.data(), dynamic_cast<const HostMemory&>(memory).data() + offset, bytes.size());
   }
 
+  [[nodiscard]] std::span<std::byte> map(Memory& batch) override { return dynamic_cast<HostMemory&>(batch).span(); }
+  void unmap(Memory&) override {}
+
   [[nodiscard]] std::unique_ptr<Executable> compile(const Plan& plan, const Bindings& bindings) override {
     std::vector<std::vector<float>> constants(plan.graph.nodes.size());
     std::vector<Kernel> kernels;
@@ -142,7 +180,11 @@ class CpuBackend : public Backend {
       if (step.scratch.kind != Place::Kind::none) context.scratch = pointer(plan, bindings, step.scratch, constants);
       kernels.push_back(kernels_.find(node)->prepare(context));
     }
-    return std::make_unique<CpuExecutable>(std::move(kernels), std::move(constants), pool_);
+    std::vector<const std::byte*> scalars;
+    for (const std::size_t i : scalar_outputs(plan))
+      scalars.push_back(pointer(plan, bindings, plan.outputs[i], constants));
+    return std::make_unique<CpuExecutable>(std::move(kernels), std::move(constants), Results(std::move(scalars)),
+                                           pool_);
   }
 
  private:
@@ -152,8 +194,8 @@ class CpuBackend : public Backend {
     const auto data = [](Memory* memory) { return dynamic_cast<HostMemory&>(*memory).data(); };
     switch (place.kind) {
       case Place::Kind::arena: return data(bindings.arena) + place.offset;
-      case Place::Kind::state: return data(bindings.states[index]);
-      case Place::Kind::input: return data(bindings.inputs[index]);
+      case Place::Kind::state: return data(bindings.states[index].memory) + bindings.states[index].offset;
+      case Place::Kind::input: return data(bindings.batches[0][index]);
       case Place::Kind::constant:
         if (constants[index].empty()) constants[index] = plan.graph.nodes[index].attrs.floats("values");
         return reinterpret_cast<std::byte*>(constants[index].data());

@@ -38,7 +38,7 @@ struct Device {
   std::size_t max_group = 1;
   std::array<std::size_t, 3> max_item_sizes{1, 1, 1};
   std::int64_t local_bytes = 0;
-  bool local_is_real = false;         // not plain memory under another name
+  bool local_is_real = false;  // not plain memory under another name
   std::int64_t global_bytes = 0;
   std::int64_t largest_buffer = 0;    // CL_DEVICE_MAX_MEM_ALLOC_SIZE
   std::int64_t base_alignment = 128;  // bytes; where a sub-buffer may begin

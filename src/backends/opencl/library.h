@@ -11,8 +11,8 @@
 
 namespace stoker::opencl {
 
-// Every entry point that we use, one member each, under OpenCL's own name (functions.inc lists them); those of later versions
-// and extensions may be null. Tests put a fault-injecting table in between.
+// Every entry point that we use, one member each, under OpenCL's own name (functions.inc lists them); those of later
+// versions and extensions may be null. Tests put a fault-injecting table in between.
 struct Functions;
 
 class Library {

@@ -13,8 +13,8 @@ namespace stoker::opencl {
 
 // Work of a plan's step. For a launch, what it reads and writes must be said: a stage's arguments say it themselves.
 struct StepWork {
+  int step = 0;  // in Plan::steps
   Work work;
-  int step = -1;              // in Plan::steps; -1: of none
   std::vector<Place> reads;   // of a launch: the step's inputs
   std::vector<Place> writes;  // of a launch: the step's outputs and its scratch
 };
