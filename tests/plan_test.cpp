@@ -168,6 +168,29 @@ TEST(Plan, of_every_model_is_sound) {
   }
 }
 
+TEST(Plan, small_steps_stand_together_and_the_plan_stays_sound) {
+  const Graph graph = build_step(test::residual_net(), {}, StepKind::train, 4).graph;
+  constexpr std::int64_t kSmall = 64;
+  const auto runs_of_small = [&](const Plan& plan) {
+    int runs = 0;
+    bool before = false;
+    for (const Step& step : plan.steps) {
+      const Node& node = plan.graph.nodes[static_cast<std::size_t>(step.node)];
+      const bool small =
+          std::ranges::all_of(node.outputs, [](const Spec& spec) { return spec.shape.elements() <= kSmall; });
+      runs += small && !before ? 1 : 0;
+      before = small;
+    }
+    return runs;
+  };
+  const Plan apart = plan_of(graph);
+  const Plan together = plan_of(graph, {.small = kSmall});
+  expect_no_overlap(together);
+  expect_ordered(together);
+  EXPECT_EQ(apart.steps.size(), together.steps.size());
+  EXPECT_LT(runs_of_small(together), runs_of_small(apart)) << to_string(together);
+}
+
 TEST(Plan, peak_is_the_end_of_the_highest_tensor) {
   const Plan plan = plan_of(build_step(test::residual_net(), {}, StepKind::train, 4).graph);
   std::int64_t end = 0;

@@ -92,10 +92,11 @@ class Backend {
 };
 
 struct BackendOptions {
-  int threads = 0;        // cpu: 0 means one a core
-  bool self_test = true;  // opencl: check the kernels the first time a device is seen
-  bool replay = true;     // opencl: record the step and replay it where the device can
-  bool tuned = true;      // opencl: use the stored results of `stoker tune`
+  int threads = 0;                  // cpu: 0 means one a core
+  bool self_test = true;            // opencl: check the kernels the first time a device is seen
+  bool replay = true;               // opencl: record the step and replay it where the device can
+  bool tuned = true;                // opencl: use the stored results of `stoker tune`
+  std::int64_t largest_buffer = 0;  // opencl: the arena is cut at so many bytes; 0: what the device allows
 };
 
 // The devices of this machine that this build can use.

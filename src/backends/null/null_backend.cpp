@@ -23,6 +23,9 @@ class NullTarget : public Target {
     return options_.prologue_tensors;
   }
   [[nodiscard]] bool takes_epilogue(const Graph&, const Node&) const override { return options_.epilogues; }
+  [[nodiscard]] bool is_small(const Graph&, const Node& node) const override {
+    return std::ranges::all_of(node.outputs, [&](const Spec& spec) { return spec.shape.elements() <= options_.small; });
+  }
 
  private:
   NullOptions options_;

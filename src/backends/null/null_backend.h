@@ -12,6 +12,7 @@ struct NullOptions {
   bool epilogues = true;
   std::int64_t workspace = 0;  // for every node
   std::string unsupported_op;  // an op to refuse
+  std::int64_t small = 0;      // nodes whose results have at most so many elements are small
 };
 
 [[nodiscard]] std::unique_ptr<Backend> make_null_backend(const NullOptions& options = {});

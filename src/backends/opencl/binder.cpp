@@ -20,7 +20,8 @@ Binder::Binder(Api& api, cl_context context, cl_command_queue queue, const Devic
 
 void Binder::announce(const Launch& launch) {
   for (const Arg& arg : launch.args) {
-    if (has_place(arg) && arg.place.kind == Place::Kind::constant && arg.place.index >= 0) add_constant(arg.place.index);
+    if (has_place(arg) && arg.place.kind == Place::Kind::constant && arg.place.index >= 0)
+      add_constant(arg.place.index);
   }
 }
 
@@ -30,8 +31,8 @@ void Binder::add_constant(int node) {
   const auto bytes = std::as_bytes(std::span(values));
   constants_[node] = static_cast<std::int64_t>(own_bytes_.size());
   own_bytes_.insert(own_bytes_.end(), bytes.begin(), bytes.end());
-  own_bytes_.resize(static_cast<std::size_t>(
-      round_up(static_cast<std::int64_t>(own_bytes_.size()), device_.base_alignment)));
+  own_bytes_.resize(
+      static_cast<std::size_t>(round_up(static_cast<std::int64_t>(own_bytes_.size()), device_.base_alignment)));
 }
 
 void Binder::allocate(std::int64_t piece_bytes) {
@@ -47,8 +48,7 @@ Where Binder::where(const Place& place, int slot) const {
     case Place::Kind::arena: return device(bindings_.arena).at(place.offset);
     case Place::Kind::state:
       return device(bindings_.states[index].memory).at(bindings_.states[index].offset + place.offset);
-    case Place::Kind::input:
-      return device(bindings_.batches[static_cast<std::size_t>(slot)][index]).at(place.offset);
+    case Place::Kind::input: return device(bindings_.batches[static_cast<std::size_t>(slot)][index]).at(place.offset);
     case Place::Kind::constant:
       if (place.index == kRing) return own_->at(place.offset);
       return own_->at(ring_bytes_ + constants_.at(place.index) + place.offset);
@@ -59,8 +59,8 @@ Where Binder::where(const Place& place, int slot) const {
 }
 
 bool Binder::reads_batch(const Launch& launch) {
-  return std::ranges::any_of(
-      launch.args, [](const Arg& arg) { return has_place(arg) && arg.place.kind == Place::Kind::input; });
+  return std::ranges::any_of(launch.args,
+                             [](const Arg& arg) { return has_place(arg) && arg.place.kind == Place::Kind::input; });
 }
 
 cl_mem Binder::sub_buffer(const Range& range) {

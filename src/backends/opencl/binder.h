@@ -45,8 +45,8 @@ class Binder {
   const Plan& plan_;
   const Bindings& bindings_;
   std::int64_t ring_bytes_ = 0;
-  std::vector<std::byte> own_bytes_;        // behind the ring: constants
-  std::map<int, std::int64_t> constants_;   // offset by node
+  std::vector<std::byte> own_bytes_;       // behind the ring: constants
+  std::map<int, std::int64_t> constants_;  // offset by node
   std::unique_ptr<DeviceMemory> own_;
   std::map<Range, Handle<cl_mem>> sub_buffers_;
   std::map<Range, Handle<cl_mem>> views_;

@@ -14,14 +14,10 @@ namespace {
 // A cautious guess at a launch's seconds, to cut submissions before a driver's watchdog does: a slow phone's GPU.
 double estimated_seconds(const Cost& cost) { return cost.flops / 10e9 + cost.bytes / 4e9 + 50e-6; }
 
-bool is_scalar_result(const Spec& spec) { return spec.dtype == DType::f32 && spec.shape.elements() == 1; }
-
-// The places of the plan's results, if all are scalars: those of training and evaluation are.
 std::vector<Place> scalar_results(const Plan& plan) {
-  for (const NamedValue& output : plan.graph.outputs) {
-    if (!is_scalar_result(plan.graph.spec(output.value))) return {};
-  }
-  return plan.outputs;
+  std::vector<Place> places;
+  for (const std::size_t output : scalar_outputs(plan)) places.push_back(plan.outputs[output]);
+  return places;
 }
 
 // The work of all steps in order, and the results' way into the ring.
@@ -109,8 +105,7 @@ class ClExecutable : public Executable {
         prepared.push_back(prepared_[0][i]);
         continue;
       }
-      Handle<cl_kernel>& kernel =
-          kernels_.emplace_back(runtime_.programs.kernel(launch.program, launch.kernel));
+      Handle<cl_kernel>& kernel = kernels_.emplace_back(runtime_.programs.kernel(launch.program, launch.kernel));
       binder_.set_args(kernel.get(), launch, slot);
       prepared.push_back({.kernel = kernel.get(),
                           .global = launch.global,
@@ -138,8 +133,8 @@ class ClExecutable : public Executable {
   Ring ring_;
   Binder binder_;
   std::vector<Handle<cl_kernel>> kernels_;
-  std::vector<std::vector<PreparedLaunch>> prepared_;      // for each slot
-  std::vector<std::unique_ptr<Recording>> recordings_;     // for each slot
+  std::vector<std::vector<PreparedLaunch>> prepared_;   // for each slot
+  std::vector<std::unique_ptr<Recording>> recordings_;  // for each slot
   Handle<cl_command_queue> profiling_;
 };
 

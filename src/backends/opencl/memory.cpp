@@ -12,9 +12,8 @@ DeviceMemory::DeviceMemory(Api& api, cl_context context, cl_command_queue queue,
   // A batch buffer is mapped as a whole, so it is one piece.
   require(kind == MemoryKind::plain || bytes <= piece_bytes, Code::no_memory, "a batch of ", bytes,
           " bytes is larger than the device's largest buffer, ", piece_bytes, " bytes; use a smaller batch");
-  const cl_mem_flags flags = kind == MemoryKind::batch
-                                 ? CL_MEM_READ_ONLY | CL_MEM_ALLOC_HOST_PTR | CL_MEM_HOST_WRITE_ONLY
-                                 : CL_MEM_READ_WRITE;
+  const cl_mem_flags flags =
+      kind == MemoryKind::batch ? CL_MEM_READ_ONLY | CL_MEM_ALLOC_HOST_PTR | CL_MEM_HOST_WRITE_ONLY : CL_MEM_READ_WRITE;
   std::int64_t left = std::max<std::int64_t>(bytes, 4);  // OpenCL has no empty buffers
   while (left > 0) {
     const std::int64_t piece = std::min(left, piece_bytes);

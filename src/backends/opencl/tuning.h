@@ -26,16 +26,21 @@ struct Seed {
   Family device;       // Family::other is the default for devices without a row
   Params params;
   const char* source;
+  int width = 0;  // only where a native register holds at least so many floats; the widest row that fits is taken
 };
 [[nodiscard]] std::span<const Seed> all_seeds();
+// The row for a device; none: the family has no parameters there.
+[[nodiscard]] const Seed* find_seed(std::string_view kernel, const Device& device);
+// What `stoker tune` tries for a family on a device, the seed first.
+[[nodiscard]] std::vector<Params> candidates(std::string_view kernel, const Device& device);
 
 class Tuning {
  public:
   explicit Tuning(const Device& device) : device_(&device) {}
 
   // The parameters for a problem of the family. `problem` is a class of shapes in words ("NT 64x512x512"), the key of
-  // tuned entries; without one the seed of the device's family; in quarantine an empty list, which means the plain
-  // kernel.
+  // tuned entries; without one what is set for "" (all problems), or the seed of the device's family; in quarantine an
+  // empty list, which means the plain kernel.
   [[nodiscard]] const Params& params(std::string_view kernel, std::string_view problem) const;
   [[nodiscard]] bool is_plain(std::string_view kernel) const { return quarantine_.contains(kernel); }
 

@@ -1,0 +1,88 @@
+// conv2d, conv2d_input_grad and conv2d_weight_grad: chooses a kernel for each node.
+#include "backends/opencl/kernels/conv2d.h"
+
+#include <array>
+
+#include "backends/opencl/tuning.h"
+
+namespace stoker::opencl {
+
+bool ConvSizes::is_matmul() const {
+  return g.KH == 1 && g.KW == 1 && g.window.stride == std::array<std::int64_t, 2>{1, 1} &&
+         g.window.pad == std::array<std::int64_t, 4>{} && groups == 1;
+}
+
+ConvSizes conv_sizes(const Graph& graph, const Node& node, ConvPart part) {
+  const auto shape_attr = [&](const char* name) { return Shape(std::span(node.attrs.ints(name))); };
+  const Shape x = part == ConvPart::input_grad ? shape_attr("input_shape") : operand_spec(graph, node, 0).shape;
+  const Shape w = part == ConvPart::weight_grad ? shape_attr("weight_shape") : operand_spec(graph, node, 1).shape;
+  return {.g = ops::geometry_of("conv2d", x, w[0], w[1], ops::window_of(node.attrs)),
+          .c_out = w[3],
+          .groups = node.attrs.integer("groups")};
+}
+
+ConvResult conv_result(const ConvSizes& s, ConvPart part) {
+  switch (part) {
+    case ConvPart::forward: return {.rows = s.g.N * s.g.OH * s.g.OW, .channels = s.c_out};
+    case ConvPart::input_grad: return {.rows = s.g.N * s.g.H * s.g.W, .channels = s.g.C};
+    case ConvPart::weight_grad: break;
+  }
+  return {.rows = s.g.KH * s.g.KW * s.group_in(), .channels = s.c_out};
+}
+
+void append_sizes(std::vector<Arg>& args, const ConvSizes& s) {
+  const ops::Window& w = s.g.window;
+  for (const std::int64_t size : {s.g.N, s.g.H, s.g.W, s.g.C, s.g.OH, s.g.OW, s.c_out, s.g.KH, s.g.KW, w.stride[0],
+                                  w.stride[1], w.pad[0], w.pad[1], w.dilation[0], w.dilation[1], s.groups}) {
+    args.push_back(Arg::integer(size));
+  }
+}
+
+void append(std::vector<Arg>& args, const std::vector<Arg>& more) { args.insert(args.end(), more.begin(), more.end()); }
+
+Place ConvScratch::floats(std::int64_t count) {
+  constexpr std::int64_t kAlignment = 128;
+  const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(float));
+  const Place piece = place_.kind == Place::Kind::none ? Place{} : part(place_, used_, bytes);
+  used_ += round_up(bytes, kAlignment);
+  return piece;
+}
+
+namespace {
+
+template <ConvPart kPart>
+std::vector<Work> prepare(const KernelContext& context) {
+  return conv2d_plain(context, kPart);
+}
+
+template <ConvPart kPart>
+std::int64_t workspace(const KernelContext& context) {
+  return conv2d_plain_workspace(context, kPart);
+}
+
+template <ConvPart kPart>
+int prologue_tensors(const Graph& graph, const Node& node, int operand, const Device&) {
+  if (operand == 1 && kPart != ConvPart::weight_grad) return 0;
+  return conv_sizes(graph, node, kPart).is_matmul() ? 2 : 1;
+}
+
+bool takes_epilogue(const Graph&, const Node&, const Device&) { return true; }
+
+template <ConvPart kPart>
+constexpr KernelDef definition(const char* op) {
+  return {.op = op,
+          .prepare = prepare<kPart>,
+          .workspace = workspace<kPart>,
+          .prologue_tensors = prologue_tensors<kPart>,
+          .takes_epilogue = takes_epilogue};
+}
+
+constexpr std::array kKernels = {definition<ConvPart::forward>("conv2d"),
+                                 definition<ConvPart::input_grad>("conv2d_input_grad"),
+                                 definition<ConvPart::weight_grad>("conv2d_weight_grad")};
+
+}  // namespace
+
+std::span<const KernelDef> conv2d_kernels() { return kKernels; }
+
+}  // namespace stoker::opencl

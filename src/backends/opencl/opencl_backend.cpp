@@ -1,0 +1,84 @@
+#include "backends/opencl/opencl_backend.h"
+
+#include "backends/opencl/devices.h"
+#include "backends/opencl/executable.h"
+#include "backends/opencl/memory.h"
+#include "backends/opencl/target.h"
+#include "base/error.h"
+
+namespace stoker {
+namespace opencl {
+namespace {
+
+DeviceMemory& device(Memory& memory) { return dynamic_cast<DeviceMemory&>(memory); }
+
+class ClBackend : public Backend {
+ public:
+  ClBackend(const LoadReport& loaded, OpenedDevice opened, const BackendOptions& options)
+      : options_(options),
+        api_(loaded.library),
+        id_(opened.id),
+        device_(std::move(opened.info)),
+        context_(api_.create_context(id_)),
+        queue_(api_.create_queue(context_.get(), id_, false)),
+        programs_(api_, context_.get(), id_, device_),
+        tuning_(device_),
+        target_(device_, tuning_, options.largest_buffer) {}
+
+  [[nodiscard]] DeviceInfo describe() const override { return opencl::describe(device_); }
+  [[nodiscard]] const Target& target() const override { return target_; }
+  [[nodiscard]] std::string numerics_key() const override { return str(device_.key(), " ", tuning_.key()); }
+  // The host fills one batch while the device works on the other.
+  [[nodiscard]] int batch_slots() const override { return 2; }
+  [[nodiscard]] Counters counters() const override { return api_.counters(); }
+
+  [[nodiscard]] std::unique_ptr<Memory> allocate(std::int64_t bytes, MemoryKind kind) override {
+    return std::make_unique<DeviceMemory>(api_, context_.get(), queue_.get(), bytes, kind, target_.largest_buffer());
+  }
+
+  void upload(Memory& memory, std::int64_t offset, std::span<const std::byte> bytes) override {
+    device(memory).upload(offset, bytes);
+  }
+
+  void download(const Memory& memory, std::int64_t offset, std::span<std::byte> bytes) override {
+    dynamic_cast<const DeviceMemory&>(memory).download(offset, bytes);
+  }
+
+  [[nodiscard]] std::span<std::byte> map(Memory& batch) override { return device(batch).map(); }
+  void unmap(Memory& batch) override { device(batch).unmap(); }
+
+  [[nodiscard]] std::unique_ptr<Executable> compile(const Plan& plan, const Bindings& bindings) override {
+    return make_executable({.api = api_,
+                            .id = id_,
+                            .context = context_.get(),
+                            .queue = queue_.get(),
+                            .device = device_,
+                            .tuning = tuning_,
+                            .programs = programs_,
+                            .find = &find_kernel,
+                            .replay = options_.replay,
+                            .piece_bytes = target_.largest_buffer()},
+                           plan, bindings);
+  }
+
+ private:
+  BackendOptions options_;
+  Api api_;
+  cl_device_id id_;
+  Device device_;
+  Handle<cl_context> context_;
+  Handle<cl_command_queue> queue_;
+  Programs programs_;
+  Tuning tuning_;
+  ClTarget target_;
+};
+
+}  // namespace
+}  // namespace opencl
+
+std::unique_ptr<Backend> make_opencl_backend(std::string_view device, const BackendOptions& options) {
+  const opencl::LoadReport& loaded = opencl::load_library();
+  return std::make_unique<opencl::ClBackend>(loaded, opencl::open_device(loaded, device), options);
+}
+
+}  // namespace stoker
