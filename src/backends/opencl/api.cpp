@@ -259,7 +259,8 @@ void Api::finish(cl_command_queue queue) {
 }
 
 void Api::wait(cl_event event, Wait kind) {
-  ++(kind == Wait::blocking ? counters_.blocking_calls : counters_.back_pressure);
+  if (kind == Wait::blocking) ++counters_.blocking_calls;
+  if (kind == Wait::back_pressure) ++counters_.back_pressure;
   const cl_int error = functions_.clWaitForEvents(1, &event);
   if (error == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) {
     const cl_int status = status_of(event);

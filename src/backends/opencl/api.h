@@ -44,6 +44,7 @@ class Handle {
 enum class Wait : std::uint8_t {
   blocking,       // counted as a blocking call
   back_pressure,  // for the batch buffer of two steps ago
+  finished,       // the event is known to be done: this only makes its effects visible, and is not counted
 };
 
 class Api {
