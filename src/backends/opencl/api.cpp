@@ -298,9 +298,11 @@ bool Api::has_command_buffers() const {
          functions_.clCommandNDRangeKernelKHR != nullptr;
 }
 
-Handle<cl_command_buffer_khr> Api::create_command_buffer(cl_command_queue queue) {
+Handle<cl_command_buffer_khr> Api::create_command_buffer(cl_command_queue queue, bool reentrant) {
+  const cl_command_buffer_properties_khr properties[] = {
+      CL_COMMAND_BUFFER_FLAGS_KHR, reentrant ? cl_uint{CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR} : 0, 0};
   cl_int error = CL_SUCCESS;
-  cl_command_buffer_khr recording = functions_.clCreateCommandBufferKHR(1, &queue, nullptr, &error);
+  cl_command_buffer_khr recording = functions_.clCreateCommandBufferKHR(1, &queue, properties, &error);
   return created(recording, error, "clCreateCommandBufferKHR", "a recording of the step");
 }
 
@@ -316,11 +318,12 @@ void Api::end_recording(cl_command_buffer_khr recording) {
         "a recording of the step");
 }
 
-void Api::enqueue_recording(cl_command_queue queue, cl_command_buffer_khr recording, std::int64_t launches) {
-  // No queues: those that it was recorded with, one, which is `queue`.
-  static_cast<void>(queue);
-  check(functions_.clEnqueueCommandBufferKHR(0, nullptr, recording, 0, nullptr, nullptr), "clEnqueueCommandBufferKHR",
+void Api::enqueue_recording(cl_command_queue queue, cl_command_buffer_khr recording, std::int64_t launches,
+                            Handle<cl_event>& event) {
+  EventSlot slot(*this, &event);
+  check(functions_.clEnqueueCommandBufferKHR(1, &queue, recording, 0, nullptr, slot.out()), "clEnqueueCommandBufferKHR",
         Asks::nothing, "a recording of ", launches, " launches");
+  slot.keep();
   counters_.launches += launches;
   ++counters_.replays;
 }
@@ -358,10 +361,13 @@ void Api::end_recording(cl_recording_qcom recording) {
   check(functions_.clEndRecordingQCOM(recording), "clEndRecordingQCOM", Asks::memory, "a recording of the step");
 }
 
-void Api::enqueue_recording(cl_command_queue queue, cl_recording_qcom recording, std::int64_t launches) {
+void Api::enqueue_recording(cl_command_queue queue, cl_recording_qcom recording, std::int64_t launches,
+                            Handle<cl_event>& event) {
+  EventSlot slot(*this, &event);
   check(functions_.clEnqueueRecordingQCOM(queue, recording, 0, nullptr, 0, nullptr, 0, nullptr, 0, nullptr, 0, nullptr,
-                                          nullptr),
+                                          slot.out()),
         "clEnqueueRecordingQCOM", Asks::nothing, "a recording of ", launches, " launches");
+  slot.keep();
   counters_.launches += launches;
   ++counters_.replays;
 }

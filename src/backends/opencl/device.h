@@ -49,8 +49,9 @@ struct Device {
   std::int64_t base_alignment = 128;  // bytes; where a sub-buffer may begin
   std::int64_t image_texels = 0;      // of an image1d_buffer; 0: no images
   bool fp16 = false;
-  bool command_buffers = false;    // cl_khr_command_buffer
-  bool recordable_queues = false;  // cl_qcom_recordable_queues
+  bool command_buffers = false;            // cl_khr_command_buffer, of a version that we know
+  bool reentrant_command_buffers = false;  // a recording may be enqueued while it is pending
+  bool recordable_queues = false;          // cl_qcom_recordable_queues
   Quirks quirks;
 
   [[nodiscard]] bool is_cpu() const { return family == Family::cpu; }

@@ -56,6 +56,15 @@ class Queries {
     T value{};
     return cl_.clGetDeviceInfo(id_, what, sizeof(T), &value, nullptr) == CL_SUCCESS ? value : otherwise;
   }
+  // Likewise, of any length.
+  template <typename T>
+  [[nodiscard]] std::vector<T> list(cl_device_info what) const {
+    std::size_t size = 0;
+    if (cl_.clGetDeviceInfo(id_, what, 0, nullptr, &size) != CL_SUCCESS) return {};
+    std::vector<T> rows(size / sizeof(T));
+    if (cl_.clGetDeviceInfo(id_, what, rows.size() * sizeof(T), rows.data(), nullptr) != CL_SUCCESS) return {};
+    return rows;
+  }
 
  private:
   const Functions& cl_;
@@ -85,6 +94,25 @@ void fill_limits(Device& device, const Queries& ask) {
   device.native_width = device.is_cpu() && width > 0 ? std::min(width, 16) : 4;
 }
 
+// The version of an extension as the device reports it; 0 where it does not.
+cl_version extension_version(const Queries& ask, std::string_view extension) {
+  for (const cl_name_version& row : ask.list<cl_name_version>(CL_DEVICE_EXTENSIONS_WITH_VERSION))
+    if (extension == row.name) return row.version;
+  return 0;
+}
+
+// What we call of cl_khr_command_buffer is the same from the first provisional version to 1.0 (later provisional ones
+// changed the recording of copies only). A device may ask for queues of a kind that ours are not.
+void fill_command_buffers(Device& device, const Queries& ask) {
+  const cl_version version = extension_version(ask, "cl_khr_command_buffer");
+  if (version < CL_MAKE_VERSION(0, 9, 0) || version >= CL_MAKE_VERSION(2, 0, 0)) return;
+  constexpr cl_command_queue_properties kUnknown = ~cl_command_queue_properties{0};
+  device.command_buffers = ask.value_or(CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR, kUnknown) == 0;
+  const auto abilities =
+      ask.value_or<cl_device_command_buffer_capabilities_khr>(CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR, 0);
+  device.reentrant_command_buffers = (abilities & CL_COMMAND_BUFFER_CAPABILITY_SIMULTANEOUS_USE_KHR) != 0;
+}
+
 Device query_device(const Functions& cl, cl_device_id id, const std::string& platform) {
   const Queries ask(cl, id);
   Device device;
@@ -101,7 +129,7 @@ Device query_device(const Functions& cl, cl_device_id id, const std::string& pla
   device.family = classify(device.name, device.vendor, is_cpu);
   fill_limits(device, ask);
   device.fp16 = has_extension(device.extensions, "cl_khr_fp16");
-  device.command_buffers = has_extension(device.extensions, "cl_khr_command_buffer");
+  if (has_extension(device.extensions, "cl_khr_command_buffer")) fill_command_buffers(device, ask);
   device.recordable_queues = has_extension(device.extensions, "cl_qcom_recordable_queues");
   device.quirks = quirks_of(device);
   if (device.quirks.no_images) device.image_texels = 0;
