@@ -10,7 +10,9 @@ namespace {
 
 DeviceMemory& device(Memory* memory) { return dynamic_cast<DeviceMemory&>(*memory); }
 
-bool has_place(const Arg& arg) { return arg.kind == Arg::Kind::tensor || arg.kind == Arg::Kind::image; }
+bool has_place(const Arg& arg) {
+  return arg.kind == Arg::Kind::tensor || arg.kind == Arg::Kind::image || arg.kind == Arg::Kind::buffer;
+}
 
 }  // namespace
 
@@ -20,26 +22,56 @@ Binder::Binder(Api& api, cl_context context, cl_command_queue queue, const Devic
 
 void Binder::announce(const Launch& launch) {
   for (const Arg& arg : launch.args) {
-    if (has_place(arg) && arg.place.kind == Place::Kind::constant && arg.place.index >= 0)
-      add_constant(arg.place.index);
+    if (has_place(arg)) announce_place(arg.place);
+    if (arg.kind != Arg::Kind::table) continue;
+    for (const Table::Patch& patch : arg.words->patches) announce_place(patch.place);
+    if (!tables_.contains(arg.words)) tables_[arg.words] = add_own(std::as_bytes(std::span(arg.words->words)));
   }
+}
+
+void Binder::announce_place(const Place& place) {
+  if (place.kind == Place::Kind::constant && place.index >= 0) add_constant(place.index);
 }
 
 void Binder::add_constant(int node) {
   if (constants_.contains(node)) return;
   const std::vector<float>& values = plan_.graph.nodes[static_cast<std::size_t>(node)].attrs.floats("values");
-  const auto bytes = std::as_bytes(std::span(values));
-  constants_[node] = static_cast<std::int64_t>(own_bytes_.size());
+  constants_[node] = add_own(std::as_bytes(std::span(values)));
+}
+
+std::int64_t Binder::add_own(std::span<const std::byte> bytes) {
+  const auto offset = static_cast<std::int64_t>(own_bytes_.size());
   own_bytes_.insert(own_bytes_.end(), bytes.begin(), bytes.end());
   own_bytes_.resize(
       static_cast<std::size_t>(round_up(static_cast<std::int64_t>(own_bytes_.size()), device_.base_alignment)));
+  return offset;
 }
 
 void Binder::allocate(std::int64_t piece_bytes) {
   ring_bytes_ = round_up(ring_bytes_, device_.base_alignment);
   const auto bytes = ring_bytes_ + static_cast<std::int64_t>(own_bytes_.size());
   own_ = std::make_unique<DeviceMemory>(api_, context_, queue_, bytes, MemoryKind::plain, piece_bytes);
+  fill_tables();
   if (!own_bytes_.empty()) own_->upload(ring_bytes_, own_bytes_);
+}
+
+// Where tensors begin is known once all memory is there. A batch begins at the same offset in every slot.
+void Binder::fill_tables() {
+  for (const auto& [table, offset] : tables_) {
+    for (const Table::Patch& patch : table->patches) {
+      const auto at = static_cast<std::int32_t>(where(patch.place, 0).offset / patch.element_bytes);
+      std::memcpy(own_bytes_.data() + offset + patch.word * std::int64_t{sizeof(at)}, &at, sizeof(at));
+    }
+  }
+}
+
+int Binder::buffer_number(const Place& place) {
+  if (place.kind == Place::Kind::constant) return -1;  // the own memory, which is made later
+  const cl_mem buffer = where(place, 0).buffer;
+  const auto found = std::ranges::find(numbered_, buffer);
+  const auto number = static_cast<int>(found - numbered_.begin());
+  if (found == numbered_.end()) numbered_.push_back(buffer);
+  return number;
 }
 
 Where Binder::where(const Place& place, int slot) const {
@@ -115,6 +147,16 @@ void Binder::set_args(cl_kernel kernel, const Launch& launch, int slot) {
       }
       case Arg::Kind::real: api_.set_arg(kernel, index++, sizeof(arg.value), &arg.value); break;
       case Arg::Kind::local: api_.set_arg(kernel, index++, static_cast<std::size_t>(arg.number), nullptr); break;
+      case Arg::Kind::buffer: {
+        const Where place = where(arg.place, slot);
+        api_.set_arg(kernel, index++, sizeof(cl_mem), &place.buffer);
+        break;
+      }
+      case Arg::Kind::table: {
+        const Where place = own_->at(ring_bytes_ + tables_.at(arg.words));
+        set_tensor(kernel, index, arg, place, false);
+        break;
+      }
     }
   }
 }

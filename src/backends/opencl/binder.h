@@ -26,6 +26,9 @@ class Binder {
   void allocate(std::int64_t piece_bytes);
   void set_args(cl_kernel kernel, const Launch& launch, int slot);
 
+  // Numbers the buffers that stages read and write; places of equal numbers lie in one.
+  [[nodiscard]] int buffer_number(const Place& place);
+
   [[nodiscard]] static bool reads_batch(const Launch& launch);
   [[nodiscard]] Where ring() const { return own_->at(0); }
 
@@ -35,7 +38,10 @@ class Binder {
   [[nodiscard]] Where where(const Place& place, int slot) const;
   cl_mem sub_buffer(const Range& range);
   cl_mem image_view(const Range& range);
+  void announce_place(const Place& place);
   void add_constant(int node);
+  std::int64_t add_own(std::span<const std::byte> bytes);
+  void fill_tables();
   void set_tensor(cl_kernel kernel, int& index, const Arg& arg, Where where, bool apart);
 
   Api& api_;
@@ -45,8 +51,10 @@ class Binder {
   const Plan& plan_;
   const Bindings& bindings_;
   std::int64_t ring_bytes_ = 0;
-  std::vector<std::byte> own_bytes_;       // behind the ring: constants
-  std::map<int, std::int64_t> constants_;  // offset by node
+  std::vector<std::byte> own_bytes_;                             // behind the ring: constants and tables
+  std::map<int, std::int64_t> constants_;                        // offset by node
+  std::map<std::shared_ptr<const Table>, std::int64_t> tables_;  // offset behind the ring
+  std::vector<cl_mem> numbered_;
   std::unique_ptr<DeviceMemory> own_;
   std::map<Range, Handle<cl_mem>> sub_buffers_;
   std::map<Range, Handle<cl_mem>> views_;

@@ -33,11 +33,14 @@ std::vector<StepWork> work_of(const Runtime& runtime, const Plan& plan, const Ri
                                 .scratch = step.scratch,
                                 .device = runtime.device,
                                 .tuning = runtime.tuning};
-    for (Work& work : runtime.find(node)->prepare(context)) all.push_back({static_cast<int>(i), std::move(work)});
+    std::vector<Place> writes = step.outputs;
+    writes.push_back(step.scratch);
+    for (Work& work : runtime.find(node)->prepare(context))
+      all.push_back({static_cast<int>(i), std::move(work), step.inputs, writes});
   }
   if (ring.bytes() > 0) {
     const Place place{.kind = Place::Kind::constant, .index = Binder::kRing, .bytes = ring.bytes()};
-    all.push_back({static_cast<int>(plan.steps.size()) - 1, ring.append_stage(place)});
+    all.push_back({static_cast<int>(plan.steps.size()) - 1, ring.append_stage(place), {}, {}});
   }
   return all;
 }
@@ -50,7 +53,8 @@ class ClExecutable : public Executable {
         steps_(plan.steps.size()),
         ring_(runtime.api, runtime.queue, scalar_results(plan)),
         binder_(runtime.api, runtime.context, runtime.queue, runtime.device, plan, bindings_) {
-    launches_ = merge_stages(work_of(runtime, plan, ring_), runtime.device);
+    launches_ = merge_stages(work_of(runtime, plan, ring_), runtime.device,
+                             [&](const Place& place) { return binder_.buffer_number(place); });
     for (const MergedLaunch& launch : launches_) binder_.announce(launch.launch);
     binder_.reserve_ring(ring_.bytes());
     binder_.allocate(runtime.piece_bytes);
