@@ -2,14 +2,14 @@
 // and what it was for) and counted. It knows nothing of plans or kernels.
 #pragma once
 
-#include <CL/cl.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "backends/opencl/library.h"
@@ -53,6 +53,7 @@ class Api {
   [[nodiscard]] const Counters& counters() const { return counters_; }
   [[nodiscard]] const Library& library() const { return *library_; }
 
+  // The first call: it also looks up the extensions' functions of the device's platform. One context an Api.
   [[nodiscard]] Handle<cl_context> create_context(cl_device_id device);
   [[nodiscard]] Handle<cl_command_queue> create_queue(cl_context context, cl_device_id device, bool profiling);
   [[nodiscard]] Handle<cl_mem> create_buffer(cl_context context, cl_mem_flags flags, std::int64_t bytes);
@@ -76,6 +77,8 @@ class Api {
             Handle<cl_event>* event = nullptr);
   void write(cl_command_queue queue, cl_mem buffer, std::int64_t offset, std::span<const std::byte> bytes,
              bool blocking, Handle<cl_event>* event = nullptr);
+  void copy(cl_command_queue queue, cl_mem from, std::int64_t from_offset, cl_mem to, std::int64_t to_offset,
+            std::int64_t bytes);
   void fill_zero(cl_command_queue queue, cl_mem buffer, std::int64_t bytes);
   // Never blocks: the pointer may be used once `event` is done. `for_writing`: the old contents are given up.
   [[nodiscard]] std::byte* map(cl_command_queue queue, cl_mem buffer, std::int64_t bytes, bool for_writing,
@@ -88,9 +91,51 @@ class Api {
   // Start and end of the command, in nanoseconds of the device's clock; the queue must be a profiling one.
   [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> profile(cl_event event);
 
+  // Recordings (replay.h): cl_khr_command_buffer ...
+  [[nodiscard]] bool has_command_buffers() const;
+  [[nodiscard]] Handle<cl_command_buffer_khr> create_command_buffer(cl_command_queue queue);
+  void record_kernel(cl_command_buffer_khr recording, cl_kernel kernel, const std::array<std::size_t, 3>& global,
+                     const std::array<std::size_t, 3>& local);
+  void end_recording(cl_command_buffer_khr recording);
+  // `launches`: how many kernels were recorded.
+  void enqueue_recording(cl_command_queue queue, cl_command_buffer_khr recording, std::int64_t launches);
+  // ... and cl_qcom_recordable_queues, whose kernels are enqueued to a recordable queue between the two calls.
+  [[nodiscard]] bool has_recordable_queues() const;
+  [[nodiscard]] Handle<cl_command_queue> create_recordable_queue(cl_context context, cl_device_id device);
+  [[nodiscard]] Handle<cl_recording_qcom> begin_recording(cl_command_queue recordable);
+  void record_kernel(cl_command_queue recordable, cl_kernel kernel, const std::array<std::size_t, 3>& global,
+                     const std::array<std::size_t, 3>& local);
+  void end_recording(cl_recording_qcom recording);
+  void enqueue_recording(cl_command_queue queue, cl_recording_qcom recording, std::int64_t launches);
+
+  // What Handle calls; failures are ignored, as nothing can be done about them.
+  void release(cl_context object) noexcept { functions_.clReleaseContext(object); }
+  void release(cl_command_queue object) noexcept { functions_.clReleaseCommandQueue(object); }
+  void release(cl_mem object) noexcept { functions_.clReleaseMemObject(object); }
+  void release(cl_program object) noexcept { functions_.clReleaseProgram(object); }
+  void release(cl_kernel object) noexcept { functions_.clReleaseKernel(object); }
+  void release(cl_event object) noexcept { functions_.clReleaseEvent(object); }
+  void release(cl_command_buffer_khr object) noexcept { functions_.clReleaseCommandBufferKHR(object); }
+  void release(cl_recording_qcom object) noexcept { functions_.clReleaseRecordingQCOM(object); }
+
  private:
+  // Where a call leaves its event; null if nobody asked for one.
+  class EventSlot;
+
+  template <typename T>
+  [[nodiscard]] Handle<T> created(T object, cl_int error, const char* call, std::string_view what);
+  [[nodiscard]] Handle<cl_program> built(Handle<cl_program> program, cl_device_id device, const std::string& options);
+  [[nodiscard]] std::string build_log(cl_program program, cl_device_id device);
+  [[nodiscard]] cl_int status_of(cl_event event);
+
   std::shared_ptr<const Library> library_;
+  Functions functions_;
   Counters counters_;
 };
+
+template <typename T>
+Handle<T>::~Handle() {
+  if (object_ != nullptr) api_->release(object_);
+}
 
 }  // namespace stoker::opencl

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace stoker::opencl {
@@ -12,6 +13,10 @@ namespace stoker::opencl {
 // Whose kernels' seeds fit. `cpu` is any OpenCL device that is really the CPU; `other` an unknown GPU.
 enum class Family : std::uint8_t { cpu, adreno, mali, powervr, other };
 [[nodiscard]] const char* to_string(Family family);
+// From CL_DEVICE_NAME and CL_DEVICE_VENDOR; `is_cpu`: CL_DEVICE_TYPE says so.
+[[nodiscard]] Family classify(std::string_view name, std::string_view vendor, bool is_cpu);
+// Is `extension` one of the words of `list`?
+[[nodiscard]] bool has_extension(std::string_view list, std::string_view extension);
 
 // What a device does wrong or badly; the table of quirks.cpp says which device, and on what evidence.
 struct Quirks {

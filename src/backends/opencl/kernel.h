@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -31,6 +32,18 @@ struct Program {
   friend auto operator<=>(const Program&, const Program&) = default;
 };
 
+// Integers for a launch that the executable uploads once, in compile().
+struct Table {
+  // A word that holds where a tensor begins in its buffer, in elements.
+  struct Patch {
+    int word = 0;
+    Place place;
+    int element_bytes = 4;
+  };
+  std::vector<std::int32_t> words;
+  std::vector<Patch> patches;
+};
+
 // An argument of a launch. A tensor is two parameters: `global T* x, int x_at`, the offset in elements of T. `T`
 // follows from the kernel; buffers are bytes to OpenCL.
 struct Arg {
@@ -40,12 +53,15 @@ struct Arg {
     integer,  // int
     real,     // float
     local,    // bytes of local memory
+    buffer,   // `global uchar* b`: the whole buffer that the place lies in, without an offset
+    table,    // `global const int* t, int t_at`: Table
   };
   Kind kind = Kind::integer;
   Place place;
   int element_bytes = 4;
   std::int64_t number = 0;  // the integer, or local bytes
   float value = 0.0F;
+  std::shared_ptr<const Table> words;  // of a table
 
   [[nodiscard]] static Arg tensor(const Place& place, int element_bytes = 4) {
     return {.kind = Kind::tensor, .place = place, .element_bytes = element_bytes};
@@ -54,6 +70,10 @@ struct Arg {
   [[nodiscard]] static Arg integer(std::int64_t number) { return {.kind = Kind::integer, .number = number}; }
   [[nodiscard]] static Arg real(float value) { return {.kind = Kind::real, .value = value}; }
   [[nodiscard]] static Arg local(std::int64_t bytes) { return {.kind = Kind::local, .number = bytes}; }
+  [[nodiscard]] static Arg buffer(const Place& place) { return {.kind = Kind::buffer, .place = place}; }
+  [[nodiscard]] static Arg table(Table table) {
+    return {.kind = Kind::table, .words = std::make_shared<const Table>(std::move(table))};
+  }
 };
 
 // One kernel launch. `global` is in work-items and a multiple of `local`: kernels guard their edges.
@@ -68,8 +88,9 @@ struct Launch {
 
 // A small piece of work. Neighbouring stages are merged into one launch (stages.h), which spares the 25-300 us that a
 // launch costs on a phone. `code` is the body of a function; it finds its arguments with F32(k), I32(k), U8(k)
-// (pointers to tensor number k of `args`), INT(k), REAL(k), and shares its work with `for (int i = ITEM; i < n; i +=
-// ITEMS)`. Equal code is compiled once.
+// (pointers to tensor number k of `args`), INT(k), REAL(k), best read into variables before a loop, and shares its work
+// with `FOR_ITEMS(i, n) { ... }` (each work-item takes every ITEMS-th i of 0..n-1 on GPUs, a run of them on CPUs) or
+// with `for (int i = ITEM; i < n; i += ITEMS)`. Equal code is compiled once.
 struct Stage {
   std::string code;
   std::string header;         // functions that the code calls (render.h)

@@ -1,0 +1,15 @@
+# Writes the texts of kernel files into one C++ file: cmake -D OUTPUT=... -D INPUTS=a.cl|b.cl -P EmbedKernels.cmake
+string(REPLACE "|" ";" inputs "${INPUTS}")
+set(text "// Made from kernels/*.cl by cmake/EmbedKernels.cmake.\n#include \"backends/opencl/embedded.h\"\n\n")
+string(APPEND text "namespace stoker::opencl {\nnamespace {\n\nconstexpr EmbeddedFile kFiles[] = {\n")
+foreach(input IN LISTS inputs)
+  cmake_path(GET input STEM name)
+  file(READ "${input}" source)
+  string(APPEND text "    {\"${name}\", R\"OPENCL(${source})OPENCL\"},\n")
+endforeach()
+# The last row is empty: an array cannot be.
+string(APPEND text "    {{}, {}}};\n\n}  // namespace\n\n")
+string(APPEND text "std::span<const EmbeddedFile> embedded_table() {\n")
+string(APPEND text "  return std::span<const EmbeddedFile>(kFiles).first(std::size(kFiles) - 1);\n}\n\n")
+string(APPEND text "}  // namespace stoker::opencl\n")
+file(WRITE "${OUTPUT}" "${text}")
