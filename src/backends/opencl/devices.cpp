@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <limits>
 #include <numeric>
 
@@ -113,6 +114,17 @@ void fill_command_buffers(Device& device, const Queries& ask) {
   device.reentrant_command_buffers = (abilities & CL_COMMAND_BUFFER_CAPABILITY_SIMULTANEOUS_USE_KHR) != 0;
 }
 
+// STOKER_OPENCL_FAMILY, for tests and contributors: takes every device for one of that family, so that kernels with the
+// seeds of a phone's GPU are executed, and checked, where there is none.
+Family family_to_use(Family found) {
+  const char* name = std::getenv("STOKER_OPENCL_FAMILY");
+  if (name == nullptr || *name == '\0') return found;
+  const std::optional<Family> given = family_of(name);
+  require(given.has_value(), Code::bad_argument, "STOKER_OPENCL_FAMILY is '", name,
+          "'; expected cpu, adreno, mali, powervr or other");
+  return *given;
+}
+
 Device query_device(const Functions& cl, cl_device_id id, const std::string& platform) {
   const Queries ask(cl, id);
   Device device;
@@ -126,7 +138,7 @@ Device query_device(const Functions& cl, cl_device_id id, const std::string& pla
   require(ask.value<cl_bool>(CL_DEVICE_COMPILER_AVAILABLE) == CL_TRUE, Code::device, device.name, " has no compiler");
   require(device.version >= "OpenCL 1.2", Code::device, device.name, " is ", device.version, "; 1.2 is needed");
   const bool is_cpu = (ask.value<cl_device_type>(CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
-  device.family = classify(device.name, device.vendor, is_cpu);
+  device.family = family_to_use(classify(device.name, device.vendor, is_cpu));
   fill_limits(device, ask);
   device.fp16 = has_extension(device.extensions, "cl_khr_fp16");
   if (has_extension(device.extensions, "cl_khr_command_buffer")) fill_command_buffers(device, ask);
