@@ -10,36 +10,80 @@ namespace {
 
 DeviceMemory& device(Memory* memory) { return dynamic_cast<DeviceMemory&>(*memory); }
 
-bool has_place(const Arg& arg) { return arg.kind == Arg::Kind::tensor || arg.kind == Arg::Kind::image; }
+// Of what the executable adds: enough for any vector. Constants are read through images nowhere.
+constexpr std::int64_t kOwnAlignment = 128;
+
+bool has_place(const Arg& arg) {
+  return arg.kind == Arg::Kind::tensor || arg.kind == Arg::Kind::image || arg.kind == Arg::Kind::buffer;
+}
 
 }  // namespace
 
 Binder::Binder(Api& api, cl_context context, cl_command_queue queue, const Device& device, const Plan& plan,
-               const Bindings& bindings)
-    : api_(api), context_(context), queue_(queue), device_(device), plan_(plan), bindings_(bindings) {}
+               const Bindings& bindings, std::int64_t piece_bytes)
+    : api_(api),
+      context_(context),
+      queue_(queue),
+      device_(device),
+      plan_(plan),
+      bindings_(bindings),
+      piece_bytes_(piece_bytes) {}
 
 void Binder::announce(const Launch& launch) {
   for (const Arg& arg : launch.args) {
-    if (has_place(arg) && arg.place.kind == Place::Kind::constant && arg.place.index >= 0)
-      add_constant(arg.place.index);
+    if (has_place(arg)) add_constant(arg.place);
+    if (arg.kind != Arg::Kind::table) continue;
+    for (const Table::Patch& patch : arg.words->patches) add_constant(patch.place);
+    tables_[arg.words.get()] = add_own(std::as_bytes(std::span(arg.words->words)));
   }
 }
 
-void Binder::add_constant(int node) {
-  if (constants_.contains(node)) return;
-  const std::vector<float>& values = plan_.graph.nodes[static_cast<std::size_t>(node)].attrs.floats("values");
-  const auto bytes = std::as_bytes(std::span(values));
-  constants_[node] = static_cast<std::int64_t>(own_bytes_.size());
-  own_bytes_.insert(own_bytes_.end(), bytes.begin(), bytes.end());
-  own_bytes_.resize(
-      static_cast<std::size_t>(round_up(static_cast<std::int64_t>(own_bytes_.size()), device_.base_alignment)));
+void Binder::add_constant(const Place& place) {
+  if (place.kind != Place::Kind::constant || place.index == kRing || constants_.contains(place.index)) return;
+  const Node& node = plan_.graph.nodes[static_cast<std::size_t>(place.index)];
+  constants_[place.index] = add_own(std::as_bytes(std::span(node.attrs.floats("values"))));
 }
 
-void Binder::allocate(std::int64_t piece_bytes) {
-  ring_bytes_ = round_up(ring_bytes_, device_.base_alignment);
+std::int64_t Binder::add_own(std::span<const std::byte> bytes) {
+  const auto at = static_cast<std::int64_t>(own_bytes_.size());
+  own_bytes_.insert(own_bytes_.end(), bytes.begin(), bytes.end());
+  own_bytes_.resize(static_cast<std::size_t>(round_up(static_cast<std::int64_t>(own_bytes_.size()), kOwnAlignment)));
+  return at;
+}
+
+void Binder::allocate() {
+  ring_bytes_ = round_up(ring_bytes_, kOwnAlignment);
   const auto bytes = ring_bytes_ + static_cast<std::int64_t>(own_bytes_.size());
-  own_ = std::make_unique<DeviceMemory>(api_, context_, queue_, bytes, MemoryKind::plain, piece_bytes);
+  own_ = std::make_unique<DeviceMemory>(api_, context_, queue_, bytes, MemoryKind::plain, piece_bytes_);
+  for (const auto& [table, at] : tables_) {
+    const std::vector<std::int32_t> words = resolved(*table);
+    std::memcpy(own_bytes_.data() + at, words.data(), words.size() * sizeof(std::int32_t));
+  }
   if (!own_bytes_.empty()) own_->upload(ring_bytes_, own_bytes_);
+}
+
+// A table's offsets are the same for every batch slot: a batch buffer holds one tensor.
+std::vector<std::int32_t> Binder::resolved(const Table& table) const {
+  std::vector<std::int32_t> words = table.words;
+  for (const Table::Patch& patch : table.patches) {
+    words[static_cast<std::size_t>(patch.word)] =
+        static_cast<std::int32_t>(where(patch.place, 0).offset / patch.element_bytes);
+  }
+  return words;
+}
+
+int Binder::buffer_number(const Place& place) const {
+  const auto piece = [&](std::int64_t offset) { return static_cast<int>(offset / piece_bytes_); };
+  constexpr int kNext = 10000;  // more pieces than any memory has
+  switch (place.kind) {
+    case Place::Kind::arena: return piece(place.offset);
+    case Place::Kind::state:
+      return kNext + piece(bindings_.states[static_cast<std::size_t>(place.index)].offset + place.offset);
+    case Place::Kind::input: return 2 * kNext + place.index;
+    case Place::Kind::constant:
+    case Place::Kind::none: break;
+  }
+  return 3 * kNext;
 }
 
 Where Binder::where(const Place& place, int slot) const {
@@ -111,6 +155,18 @@ void Binder::set_args(cl_kernel kernel, const Launch& launch, int slot) {
       case Arg::Kind::integer: {
         const auto number = static_cast<cl_int>(arg.number);
         api_.set_arg(kernel, index++, sizeof(number), &number);
+        break;
+      }
+      case Arg::Kind::buffer: {
+        const cl_mem buffer = where(arg.place, slot).buffer;
+        api_.set_arg(kernel, index++, sizeof(cl_mem), &buffer);
+        break;
+      }
+      case Arg::Kind::table: {
+        const Where place = own_->at(ring_bytes_ + tables_.at(arg.words.get()));
+        const auto at = static_cast<cl_int>(place.offset / static_cast<std::int64_t>(sizeof(std::int32_t)));
+        api_.set_arg(kernel, index++, sizeof(cl_mem), &place.buffer);
+        api_.set_arg(kernel, index++, sizeof(at), &at);
         break;
       }
       case Arg::Kind::real: api_.set_arg(kernel, index++, sizeof(arg.value), &arg.value); break;

@@ -18,15 +18,17 @@ class Binder {
   static constexpr int kRing = -1;
 
   Binder(Api& api, cl_context context, cl_command_queue queue, const Device& device, const Plan& plan,
-         const Bindings& bindings);
+         const Bindings& bindings, std::int64_t piece_bytes);
 
   // First all launches are announced, then the own memory is made, then arguments are set.
   void announce(const Launch& launch);
   void reserve_ring(std::int64_t bytes) { ring_bytes_ = bytes; }
-  void allocate(std::int64_t piece_bytes);
+  void allocate();
   void set_args(cl_kernel kernel, const Launch& launch, int slot);
 
   [[nodiscard]] static bool reads_batch(const Launch& launch);
+  // Places of equal numbers lie in one buffer.
+  [[nodiscard]] int buffer_number(const Place& place) const;
   [[nodiscard]] Where ring() const { return own_->at(0); }
 
  private:
@@ -35,7 +37,9 @@ class Binder {
   [[nodiscard]] Where where(const Place& place, int slot) const;
   cl_mem sub_buffer(const Range& range);
   cl_mem image_view(const Range& range);
-  void add_constant(int node);
+  void add_constant(const Place& place);
+  std::int64_t add_own(std::span<const std::byte> bytes);
+  [[nodiscard]] std::vector<std::int32_t> resolved(const Table& table) const;
   void set_tensor(cl_kernel kernel, int& index, const Arg& arg, Where where, bool apart);
 
   Api& api_;
@@ -44,9 +48,11 @@ class Binder {
   const Device& device_;
   const Plan& plan_;
   const Bindings& bindings_;
+  std::int64_t piece_bytes_;
   std::int64_t ring_bytes_ = 0;
-  std::vector<std::byte> own_bytes_;       // behind the ring: constants
+  std::vector<std::byte> own_bytes_;       // behind the ring: constants and tables
   std::map<int, std::int64_t> constants_;  // offset by node
+  std::map<const Table*, std::int64_t> tables_;
   std::unique_ptr<DeviceMemory> own_;
   std::map<Range, Handle<cl_mem>> sub_buffers_;
   std::map<Range, Handle<cl_mem>> views_;

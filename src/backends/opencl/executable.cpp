@@ -33,11 +33,14 @@ std::vector<StepWork> work_of(const Runtime& runtime, const Plan& plan, const Ri
                                 .scratch = step.scratch,
                                 .device = runtime.device,
                                 .tuning = runtime.tuning};
-    for (Work& work : runtime.find(node)->prepare(context)) all.push_back({static_cast<int>(i), std::move(work)});
+    std::vector<Place> writes = step.outputs;
+    if (step.scratch.kind != Place::Kind::none) writes.push_back(step.scratch);
+    for (Work& work : runtime.find(node)->prepare(context))
+      all.push_back({static_cast<int>(i), std::move(work), step.inputs, writes});
   }
   if (ring.bytes() > 0) {
     const Place place{.kind = Place::Kind::constant, .index = Binder::kRing, .bytes = ring.bytes()};
-    all.push_back({static_cast<int>(plan.steps.size()) - 1, ring.append_stage(place)});
+    all.push_back({static_cast<int>(plan.steps.size()) - 1, ring.append_stage(place), {}, {}});
   }
   return all;
 }
@@ -49,11 +52,12 @@ class ClExecutable : public Executable {
         bindings_(bindings),
         steps_(plan.steps.size()),
         ring_(runtime.api, runtime.queue, scalar_results(plan)),
-        binder_(runtime.api, runtime.context, runtime.queue, runtime.device, plan, bindings_) {
-    launches_ = merge_stages(work_of(runtime, plan, ring_), runtime.device);
+        binder_(runtime.api, runtime.context, runtime.queue, runtime.device, plan, bindings_, runtime.piece_bytes) {
+    launches_ = merge_stages(work_of(runtime, plan, ring_), runtime.device,
+                             [&](const Place& place) { return binder_.buffer_number(place); });
     for (const MergedLaunch& launch : launches_) binder_.announce(launch.launch);
     binder_.reserve_ring(ring_.bytes());
-    binder_.allocate(runtime.piece_bytes);
+    binder_.allocate();
     if (ring_.bytes() > 0) ring_.bind(binder_.ring());
     const int slots = std::max(1, static_cast<int>(bindings.batches.size()));
     for (int slot = 0; slot < slots; ++slot) bind_slot(slot);
