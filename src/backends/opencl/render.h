@@ -62,6 +62,14 @@ struct OperandText {
 // first element (for uniform). Equal expressions give equal texts.
 [[nodiscard]] std::string render_body(const Expr& expr, std::span<const OperandText> operands,
                                       std::span<const std::string> results, int width, std::string_view element);
+// The same in two parts: what depends on operands that are `fixed` while a loop runs stands before the loop.
+struct HoistedText {
+  std::string head;
+  std::string body;
+};
+[[nodiscard]] HoistedText render_hoisted(const Expr& expr, std::span<const OperandText> operands,
+                                         const std::vector<bool>& fixed, std::span<const std::string> results,
+                                         int width, std::string_view element);
 // The functions that the rendered body calls (Philox), guarded; empty if there are none.
 [[nodiscard]] std::string_view render_prelude(const Expr& expr);
 // Which operands the expression reads.

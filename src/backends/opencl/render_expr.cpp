@@ -92,23 +92,32 @@ class Body {
   Body(const Expr& expr, std::span<const OperandText> operands, int width, std::string_view element)
       : expr_(expr), operands_(operands), width_(width), element_(element) {}
 
-  std::string run(std::span<const std::string> results) {
+  HoistedText run(const std::vector<bool>& fixed, std::span<const std::string> results) {
+    HoistedText text;
+    std::vector<bool> hoisted(expr_.code.size());
     for (std::size_t i = 0; i < expr_.code.size(); ++i) {
       const ExprInst& inst = expr_.code[i];
+      hoisted[i] = is_fixed(inst, fixed, hoisted);
       if (inst.op == ExprOp::constant) continue;
-      if (is_truth(inst.op)) {
-        text_ += str("  const ", vector_type("int", width_), " m", i, " = ", truth(inst), ";\n");
-      } else {
-        text_ += str("  const ", vector_type("float", width_), " v", i, " = ", formula(inst), ";\n");
-      }
+      const bool truth = is_truth(inst.op);
+      (hoisted[i] ? text.head : text.body) +=
+          str("  const ", vector_type(truth ? "int" : "float", width_), truth ? " m" : " v", i, " = ",
+              truth ? truth_of(inst) : formula(inst), ";\n");
     }
     for (std::size_t j = 0; j < results.size(); ++j)
-      text_ += str("  ", results[j], " = ", value(expr_.outputs[j]), ";\n");
-    return std::move(text_);
+      text.body += str("  ", results[j], " = ", value(expr_.outputs[j]), ";\n");
+    return text;
   }
 
  private:
   [[nodiscard]] const ExprInst& inst_at(std::int32_t i) const { return expr_.code[static_cast<std::size_t>(i)]; }
+  [[nodiscard]] static bool is_fixed(const ExprInst& inst, const std::vector<bool>& fixed,
+                                     const std::vector<bool>& hoisted) {
+    if (inst.op == ExprOp::input) return !fixed.empty() && fixed[static_cast<std::size_t>(inst.a)];
+    if (inst.op == ExprOp::uniform) return false;
+    const auto done = [&](std::int32_t i) { return i < 0 || hoisted[static_cast<std::size_t>(i)]; };
+    return done(inst.a) && done(inst.b) && done(inst.c);
+  }
   [[nodiscard]] std::string spread(const std::string& scalar) const {
     return width_ == 1 ? scalar : str("(", vector_type("float", width_), ")(", scalar, ")");
   }
@@ -124,7 +133,7 @@ class Body {
     return is_truth(inst_at(i).op) ? str("m", i) : str("(", value(i), " != ", spread("0.0f"), ")");
   }
 
-  [[nodiscard]] std::string truth(const ExprInst& inst) const {
+  [[nodiscard]] std::string truth_of(const ExprInst& inst) const {
     if (inst.op == ExprOp::logical_not) return str(value(inst.a), " == ", spread("0.0f"));
     if (inst.op == ExprOp::logical_and) return str(mask(inst.a), " & ", mask(inst.b));
     if (inst.op == ExprOp::logical_or) return str(mask(inst.a), " | ", mask(inst.b));
@@ -185,14 +194,18 @@ class Body {
   std::span<const OperandText> operands_;
   int width_;
   std::string_view element_;
-  std::string text_;
 };
 
 }  // namespace
 
 std::string render_body(const Expr& expr, std::span<const OperandText> operands, std::span<const std::string> results,
                         int width, std::string_view element) {
-  return Body(expr, operands, width, element).run(results);
+  return Body(expr, operands, width, element).run({}, results).body;
+}
+
+HoistedText render_hoisted(const Expr& expr, std::span<const OperandText> operands, const std::vector<bool>& fixed,
+                           std::span<const std::string> results, int width, std::string_view element) {
+  return Body(expr, operands, width, element).run(fixed, results);
 }
 
 std::string_view render_prelude(const Expr& expr) {

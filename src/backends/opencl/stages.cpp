@@ -90,8 +90,8 @@ Access access_of(const Stage& stage) { return {places_of(stage, false), places_o
 // Builds one launch out of stages.
 class LaunchBuilder {
  public:
-  LaunchBuilder(const Cut& cut, bool is_cpu, const std::function<int(const Place&)>& buffer_of, bool chain)
-      : cut_(cut), is_cpu_(is_cpu), buffer_of_(buffer_of), chain_(chain) {}
+  LaunchBuilder(const Cut& cut, const Device& device, const std::function<int(const Place&)>& buffer_of, bool chain)
+      : cut_(cut), device_(device), buffer_of_(buffer_of), chain_(chain) {}
 
   // Whether the launch has buffers left for the stage.
   [[nodiscard]] bool has_room(const Stage& stage) const {
@@ -146,7 +146,7 @@ class LaunchBuilder {
   }
 
   [[nodiscard]] std::string header() const {
-    std::string text = std::string(kPrelude) + std::string(is_cpu_ ? kForItemsCpu : kForItemsGpu);
+    std::string text = std::string(kPrelude) + std::string(for_items(device_));
     std::set<std::string> headers;
     for (const auto& [function, number] : functions_) {
       if (headers.insert(function.first).second) text += function.first;
@@ -210,7 +210,7 @@ class LaunchBuilder {
   }
 
   const Cut& cut_;
-  bool is_cpu_;
+  const Device& device_;
   const std::function<int(const Place&)>& buffer_of_;
   bool chain_;
   std::vector<const Waiting*> entries_;
@@ -223,7 +223,7 @@ class LaunchBuilder {
 class Merger {
  public:
   Merger(const Device& device, const std::function<int(const Place&)>& buffer_of)
-      : cut_(cut_of(device)), is_cpu_(device.is_cpu()), buffer_of_(buffer_of) {}
+      : cut_(cut_of(device)), device_(device), buffer_of_(buffer_of) {}
 
   void add(StepWork&& work) {
     if (auto* stage = std::get_if<Stage>(&work.work)) {
@@ -282,7 +282,7 @@ class Merger {
 
   void emit(std::span<const Waiting* const> stages, bool chain) {
     while (!stages.empty()) {
-      LaunchBuilder builder(cut_, is_cpu_, buffer_of_, chain);
+      LaunchBuilder builder(cut_, device_, buffer_of_, chain);
       std::size_t count = 0;
       do builder.add(*stages[count++]);
       while (count < stages.size() && builder.has_room(stages[count]->stage));
@@ -292,7 +292,7 @@ class Merger {
   }
 
   Cut cut_;
-  bool is_cpu_;
+  const Device& device_;
   const std::function<int(const Place&)>& buffer_of_;
   std::vector<Waiting> waiting_;
   std::vector<Access> accesses_;  // of each of waiting_
@@ -300,6 +300,8 @@ class Merger {
 };
 
 }  // namespace
+
+std::string_view for_items(const Device& device) { return device.is_cpu() ? kForItemsCpu : kForItemsGpu; }
 
 bool overlap(const Place& a, const Place& b) {
   if (a.kind != b.kind || a.kind == Place::Kind::none) return false;

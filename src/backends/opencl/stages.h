@@ -4,7 +4,7 @@
 #pragma once
 
 #include <functional>
-#include <span>
+#include <string_view>
 #include <vector>
 
 #include "backends/opencl/kernel.h"
@@ -31,6 +31,9 @@ struct MergedLaunch {
                                                      const std::function<int(const Place&)>& buffer_of);
 
 inline constexpr int kStageBuffers = 8;
+
+// The definition of FOR_ITEMS (kernel.h) over the variables `item` and `items`.
+[[nodiscard]] std::string_view for_items(const Device& device);
 
 // Whether the places share a byte.
 [[nodiscard]] bool overlap(const Place& a, const Place& b);
