@@ -314,12 +314,15 @@ struct CheckpointInfo {
   std::int64_t batch = 0;
   std::string optimizer;  // JSON, as is the schedule
   std::string schedule;
+  std::string device;                        // "cpu", "opencl:0 NAME": where it was trained
   std::string numerics;                      // what made the bits: resumed elsewhere, they may differ
   std::map<std::string, std::string> notes;  // FitOptions::notes
 };
 
 // The metadata of a checkpoint.
 [[nodiscard]] CheckpointInfo read_checkpoint_info(const std::filesystem::path& path);
+// The device that a checkpoint was trained on, as TrainOptions::device takes it. An Error if this machine has it not.
+[[nodiscard]] std::string device_of(const CheckpointInfo& info);
 
 struct ParameterInfo {
   std::string name;
@@ -355,9 +358,10 @@ class Network {
 
   // Checkpoints: safetensors with PyTorch's names and layouts, replaced atomically.
   void save(const std::filesystem::path& path, const std::map<std::string, std::string>& notes = {}) const;
-  CheckpointInfo resume(const std::filesystem::path& path);  // all of the state; must fit exactly
-  LoadReport init_from(const std::filesystem::path& path);   // weights by name, as far as they fit
-  void load(const std::filesystem::path& path);              // weights; an Error if any is missing or does not fit
+  // All of the state; must fit exactly. A network with the device "auto" moves to the one that the checkpoint names.
+  CheckpointInfo resume(const std::filesystem::path& path);
+  LoadReport init_from(const std::filesystem::path& path);  // weights by name, as far as they fit
+  void load(const std::filesystem::path& path);             // weights; an Error if any is missing or does not fit
 
   [[nodiscard]] std::vector<ParameterInfo> parameters() const;
   [[nodiscard]] std::vector<float> parameter(const std::string& name) const;

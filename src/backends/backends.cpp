@@ -1,5 +1,6 @@
 #include "backends/backend.h"
 #include "backends/cpu/cpu_backend.h"
+#include "backends/opencl/devices.h"
 #include "backends/opencl/opencl_backend.h"
 #include "base/error.h"
 
@@ -14,14 +15,18 @@ std::vector<std::size_t> scalar_outputs(const Plan& plan) {
   return list;
 }
 
-std::vector<DeviceInfo> list_devices() { return {make_cpu_backend({})->describe()}; }
+std::vector<DeviceInfo> list_devices() {
+  std::vector<DeviceInfo> list{make_cpu_backend({})->describe()};
+  for (DeviceInfo& device : opencl::list_opencl_devices()) list.push_back(std::move(device));
+  return list;
+}
 
 std::unique_ptr<Backend> make_backend(std::string_view device, const BackendOptions& options) {
-  if (device == "cpu" || device == "auto") return make_cpu_backend(options);
+  if (device == "cpu") return make_cpu_backend(options);
   if (device == "opencl" || device.starts_with("opencl:")) return make_opencl_backend(device, options);
   std::string known;
-  for (const DeviceInfo& info : list_devices()) known += (known.empty() ? "" : ", ") + info.id;
-  fail(Code::bad_argument, "no device '", device, "' on this machine or in this build; there are: auto, ", known);
+  for (const DeviceInfo& info : list_devices()) known += ", " + info.id;
+  fail(Code::bad_argument, "no device '", device, "' on this machine or in this build; there are: auto", known);
 }
 
 }  // namespace stoker

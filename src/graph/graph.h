@@ -38,7 +38,13 @@ struct Node {
   std::shared_ptr<const Fusion> fusion;  // null: a plain op
 };
 
-enum class StateRole : std::uint8_t { parameter, statistic, moment, counter };
+enum class StateRole : std::uint8_t {
+  parameter,
+  statistic,
+  moment,
+  counter,
+  transient,  // of the steps under way: not in checkpoints
+};
 
 // How a state is laid out in files, where that differs from memory.
 enum class FileLayout : std::uint8_t {

@@ -13,6 +13,7 @@ namespace stoker {
 
 struct Network::Impl {
   Model model;
+  TrainOptions options;
   Session session;
   LoaderPosition position{};
 
@@ -47,6 +48,14 @@ void check(const TrainOptions& o) {
   check_range(o.label_smoothing >= 0 && o.label_smoothing < 1, "label_smoothing", o.label_smoothing, "in [0, 1)");
   check_range(o.threads >= 0, "threads", o.threads, "at least 0");
   require(!o.nesterov || o.momentum > 0, Code::bad_argument, "nesterov needs a momentum above 0");
+}
+
+constexpr const char* kAuto = "auto";
+
+Session make_session(const Model& model, const TrainOptions& options) {
+  SessionOptions own = to_session_options(options);
+  if (own.device == kAuto) own.device = "cpu";
+  return {ModelAccess::get(model), std::move(own)};
 }
 
 StepReport to_report(const StepResult& result) { return {result.loss, result.correct, result.count, result.step}; }
@@ -123,7 +132,7 @@ const StateVar& Network::Impl::find_parameter(const std::string& name) const {
 }
 
 Network::Network(const Model& model, const TrainOptions& options)
-    : impl_(new Impl{model, Session(ModelAccess::get(model), to_session_options(options))}) {}
+    : impl_(new Impl{model, options, make_session(model, options)}) {}
 Network::~Network() = default;
 Network::Network(Network&&) noexcept = default;
 Network& Network::operator=(Network&&) noexcept = default;
@@ -179,7 +188,17 @@ void Network::save(const std::filesystem::path& path, const std::map<std::string
 }
 
 CheckpointInfo Network::resume(const std::filesystem::path& path) {
-  CheckpointInfo info = resume_checkpoint(path, impl_->session);
+  CheckpointInfo info;
+  const std::string device = impl_->options.device == kAuto ? device_of(read_checkpoint_info(path)) : "";
+  if (device.empty() || device == impl_->session.device().id) {
+    info = resume_checkpoint(path, impl_->session);
+  } else {
+    TrainOptions options = impl_->options;
+    options.device = device;
+    Session moved = make_session(impl_->model, options);
+    info = resume_checkpoint(path, moved);
+    impl_->session = std::move(moved);
+  }
   impl_->position = {info.epoch, info.batch};
   return info;
 }

@@ -71,7 +71,7 @@ BenchRow bench(const Model& model, const BenchOptions& options) {
   // A small rate: random labels cannot be learnt, and the weights must stay finite.
   Session session(own, to_session_options({.lr = 1e-4,
                                            .momentum = 0.9,
-                                           .device = options.device,
+                                           .device = options.device == "auto" ? "cpu" : options.device,
                                            .threads = options.threads,
                                            .passes_off = options.passes_off}));
   static_cast<void>(session.train_plan(batch));
@@ -80,7 +80,7 @@ BenchRow bench(const Model& model, const BenchOptions& options) {
   const std::vector<double> times = time_steps(session, data.view(), options.steps);
   const double median = times[times.size() / 2];
   BenchRow row{.model = own.name,
-               .device = options.device == "auto" ? list_devices().front().id : options.device,
+               .device = session.device().id,
                .batch = batch,
                .threads = options.threads > 0 ? options.threads
                                               : std::max(1, static_cast<int>(std::thread::hardware_concurrency())),

@@ -87,6 +87,7 @@ LoadReport compare(const SafetensorsFile& file, const Session& session, bool wit
   LoadReport report;
   std::map<std::string_view, bool> known;
   for (const StateVar& state : session.states()) {
+    if (state.role == StateRole::transient) continue;
     known[state.name] = true;
     if (!with_optimizer && is_optimizer_state(state.name)) continue;
     const StoredTensor* stored = file.find(state.name);
@@ -133,6 +134,11 @@ std::string describe(const nn::Schedule& schedule) {
       .dump();
 }
 
+// How a checkpoint names a device: its place in the list may change, its name tells it again.
+std::string recorded(const DeviceInfo& device) {
+  return device.id == "cpu" ? device.id : device.id + " " + device.name;
+}
+
 const std::string& entry(const Metadata& metadata, const std::string& key, const std::filesystem::path& path) {
   const auto found = metadata.find(key);
   require(found != metadata.end(), Code::bad_file, path.string(), " is no checkpoint of Stoker's: its metadata lack '",
@@ -163,6 +169,8 @@ CheckpointInfo parse_info(const Metadata& metadata, const std::filesystem::path&
   info.optimizer = entry(metadata, "stoker.optimizer", path);
   info.schedule = entry(metadata, "stoker.schedule", path);
   info.numerics = entry(metadata, "stoker.numerics", path);
+  const auto device = metadata.find("stoker.device");
+  info.device = device == metadata.end() ? "cpu" : device->second;  // older files do not say: there was no other
   for (const auto& [key, value] : metadata) {
     if (key.starts_with(kNotePrefix)) info.notes[key.substr(kNotePrefix.size())] = value;
   }
@@ -211,15 +219,33 @@ void save_checkpoint(const std::filesystem::path& path, const Session& session, 
                     {"stoker.batch", std::to_string(position.batch)},
                     {"stoker.optimizer", describe(session.options().optimizer)},
                     {"stoker.schedule", describe(session.options().schedule)},
+                    {"stoker.device", recorded(session.device())},
                     {"stoker.numerics", session.numerics_key()}};
   for (const auto& [key, value] : notes) metadata[std::string(kNotePrefix) + key] = value;
   std::vector<TensorToStore> tensors;
-  for (const StateVar& state : session.states()) tensors.push_back(to_store(session, state));
+  for (const StateVar& state : session.states()) {
+    if (state.role != StateRole::transient) tensors.push_back(to_store(session, state));
+  }
   write_safetensors(path, tensors, metadata);
 }
 
 CheckpointInfo read_checkpoint_info(const std::filesystem::path& path) {
   return parse_info(SafetensorsFile::open(path).metadata(), path);
+}
+
+std::string device_of(const CheckpointInfo& info) {
+  std::string known;
+  const std::string name = info.device.substr(std::min(info.device.find(' '), info.device.size()));
+  const DeviceInfo* moved = nullptr;
+  const std::vector<DeviceInfo> devices = list_devices();
+  for (const DeviceInfo& device : devices) {
+    if (recorded(device) == info.device) return device.id;
+    if (!name.empty() && " " + device.name == name) moved = &device;
+    known += (known.empty() ? "" : ", ") + recorded(device);
+  }
+  if (moved != nullptr) return moved->id;
+  fail(Code::device, "the checkpoint was trained on ", info.device, ", which is not here (there are: ", known,
+       "); to go on on another device, name it: --device cpu");
 }
 
 CheckpointInfo resume_checkpoint(const std::filesystem::path& path, Session& session) {

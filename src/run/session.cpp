@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <utility>
 
@@ -17,6 +18,9 @@ namespace {
 
 // The step counter takes part in fp32 expressions, which count exactly up to here.
 constexpr std::int64_t kMostSteps = std::int64_t{1} << 24;
+constexpr const char* kStep = "optimizer.step";
+// Executables forget results that nobody collects; here they are fetched before that.
+constexpr std::size_t kMostInFlight = Executable::kUncollected / 2;
 constexpr std::int64_t kPredictBatch = 256;  // predict() works in pieces of this many items
 
 // A graph planned and compiled. The plan is kept on the heap: the executable refers to it.
@@ -41,6 +45,27 @@ struct Outcome {
   float bad = 0;
 };
 
+// One run of an executable.
+struct Run {
+  Compiled* entry = nullptr;  // null: there is none
+  std::optional<Outcome> outcome;
+
+  [[nodiscard]] bool is_bad() const { return outcome && outcome->bad != 0.0F; }  // NaN, too, is not 0
+};
+
+// A batch that was submitted and not collected yet.
+struct Submitted {
+  Run step;
+  Run apply;  // when it completes an accumulated step
+  std::int64_t count = 0;
+  std::int64_t steps = 0;  // optimizer steps before it
+  std::int64_t steps_after = 0;
+  int accumulated = 0;    // micro-batches before it
+  bool resolved = false;  // its outcomes are there
+
+  [[nodiscard]] bool is_bad() const { return step.is_bad() || apply.is_bad(); }
+};
+
 }  // namespace
 
 struct Session::Impl {
@@ -53,6 +78,7 @@ struct Session::Impl {
     const StepGraph step = build_step(model, options, options.accumulate > 1 ? StepKind::apply : StepKind::train, 1);
     state.emplace(*backend, step.graph.states);
     for (std::size_t i = 0; i < state->states().size(); ++i) initialise(i, step.inits[i]);
+    read_steps();
     slots.resize(static_cast<std::size_t>(backend->batch_slots()));
   }
 
@@ -68,7 +94,8 @@ struct Session::Impl {
     state->write(i, std::as_bytes(std::span(integers)));
   }
 
-  Compiled& compiled(StepKind kind, std::int64_t batch) {
+  // The plan; without executable until it is to run.
+  Compiled& planned(StepKind kind, std::int64_t batch) {
     const auto key = std::pair(kind, batch);
     if (const auto at = cache.find(key); at != cache.end()) return at->second;
     const StepGraph step = build_step(model, options, kind, batch);
@@ -76,33 +103,41 @@ struct Session::Impl {
     Graph graph = run_passes(step.graph, backend->target(), passes);
     Plan plan = make_plan(std::move(graph), backend->target(),
                           {.in_place = passes.is_on(kInPlace), .early_update = passes.is_on(kEarlyUpdate)});
-    Compiled entry{std::make_unique<Plan>(std::move(plan)), nullptr};
-    const bool moved = make_room(*entry.plan);
-    Compiled& stored = cache.emplace(key, std::move(entry)).first->second;
-    if (moved) {
-      for (auto& [other, existing] : cache) bind(existing);
-    } else {
-      bind(stored);
-    }
-    return stored;
+    return cache.emplace(key, Compiled{std::make_unique<Plan>(std::move(plan)), nullptr}).first->second;
   }
 
-  // Grows arena and batch buffers; returns whether any moved, so that earlier executables must be bound again.
-  bool make_room(const Plan& plan) {
-    bool moved = grow(arena, plan.arena_bytes, MemoryKind::plain);
+  Compiled& compiled(StepKind kind, std::int64_t batch) {
+    Compiled& entry = planned(kind, batch);
+    if (entry.executable) return entry;
+    if (!has_room(*entry.plan)) make_room(*entry.plan);
+    bind(entry);
+    return entry;
+  }
+
+  [[nodiscard]] bool has_room(const Plan& plan) {
+    bool enough = arena.memory && arena.bytes >= plan.arena_bytes;
     for (const NamedValue& input : plan.graph.inputs) {
-      for (BatchSlot& batch : slots)
-        moved |= grow(batch[input.name], plan.graph.spec(input.value).bytes(), MemoryKind::batch);
+      const Shared& shared = slots.back()[input.name];
+      enough = enough && shared.memory && shared.bytes >= plan.graph.spec(input.value).bytes();
     }
-    return moved;
+    return enough;
   }
 
-  bool grow(Shared& shared, std::int64_t bytes, MemoryKind kind) {
-    if (shared.memory && shared.bytes >= bytes) return false;
+  // Grows arena and batch buffers. Executables refer to them: they are bound again when they are next wanted.
+  void make_room(const Plan& plan) {
+    resolve_all();
+    for (auto& [key, entry] : cache) entry.executable.reset();
+    grow(arena, plan.arena_bytes, MemoryKind::plain);
+    for (const NamedValue& input : plan.graph.inputs) {
+      for (BatchSlot& batch : slots) grow(batch[input.name], plan.graph.spec(input.value).bytes(), MemoryKind::batch);
+    }
+  }
+
+  void grow(Shared& shared, std::int64_t bytes, MemoryKind kind) {
+    if (shared.memory && shared.bytes >= bytes) return;
     shared.memory.reset();  // first, so that both never exist at once
     shared.memory = backend->allocate(bytes, kind);
     shared.bytes = bytes;
-    return true;
   }
 
   void bind(Compiled& entry) {
@@ -145,35 +180,100 @@ struct Session::Impl {
     }
   }
 
-  // Runs the plan on the batch filled last and waits for its scalar outputs: loss, correct, bad, as far as it has them.
-  Outcome run(Compiled& entry) {
-    std::vector<float> values(scalar_outputs(*entry.plan).size());
-    entry.executable->run(static_cast<int>(slot));
-    static_cast<void>(entry.executable->collect(values, true));
-    Outcome outcome;
-    for (std::size_t i = 0; const std::size_t output : scalar_outputs(*entry.plan)) {
-      const std::string& name = entry.plan->graph.outputs[output].name;
-      (name == "loss" ? outcome.loss : name == "correct" ? outcome.correct : outcome.bad) = values[i++];
+  void submit(StepKind kind, const BatchView& batch, bool last) {
+    Compiled& step = compiled(kind, batch.count);
+    const bool updates =
+        kind == StepKind::train || (kind == StepKind::accumulate && (accumulated + 1 == options.accumulate || last));
+    Compiled* apply = updates && kind == StepKind::accumulate ? &compiled(StepKind::apply, 1) : nullptr;
+    require(!updates || steps < kMostSteps, Code::bad_argument, "a training has at most ", kMostSteps, " steps");
+    if (in_flight.size() >= kMostInFlight) resolve(in_flight[in_flight.size() - kMostInFlight], true);
+    fill(batch, true);
+    step.executable->run(static_cast<int>(slot));
+    in_flight.push_back({.step = {.entry = &step}, .count = batch.count, .steps = steps, .accumulated = accumulated});
+    if (apply != nullptr) {
+      apply->executable->run(static_cast<int>(slot));
+      in_flight.back().apply = {.entry = apply};
     }
-    return outcome;
+    if (updates) ++steps;
+    if (kind == StepKind::accumulate) accumulated = updates ? 0 : accumulated + 1;
+    in_flight.back().steps_after = steps;
   }
 
-  StepResult result_of(const Outcome& outcome, const BatchView& batch) const {
-    return {.loss = outcome.loss, .correct = std::lround(outcome.correct), .count = batch.count, .step = steps_done()};
+  // Fetches the outcome if the run is done, or waits for it. False: it is not done yet.
+  static bool fetch(Run& run, bool wait) {
+    if (run.entry == nullptr || run.outcome) return true;
+    const std::vector<std::size_t> outputs = scalar_outputs(*run.entry->plan);
+    std::vector<float> values(outputs.size());
+    if (!run.entry->executable->collect(values, wait)) return false;
+    run.outcome.emplace();
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const std::string& name = run.entry->plan->graph.outputs[outputs[i]].name;
+      (name == "loss" ? run.outcome->loss : name == "correct" ? run.outcome->correct : run.outcome->bad) = values[i];
+    }
+    return true;
   }
 
-  void require_finite(const Outcome& outcome, double loss) const {
-    if (outcome.bad == 0.0F) return;
-    fail(Code::not_finite, "step ", steps_done() + 1, ": the ", std::isfinite(loss) ? "gradient" : "loss",
-         " is not finite (loss ", loss,
-         "). Lower the learning rate, clip the gradients, or look for bad values in the data.");
+  // After a step that was not finite the device has kept State as it was; here the host's view follows: the steps
+  // submitted after it have not taken place.
+  bool resolve(Submitted& submitted, bool wait) {
+    if (submitted.resolved) return true;
+    if (!fetch(submitted.step, wait) || !fetch(submitted.apply, wait)) return false;
+    submitted.resolved = true;
+    if (!submitted.is_bad()) return true;
+    while (&in_flight.back() != &submitted) {
+      static_cast<void>(fetch(in_flight.back().step, true));
+      static_cast<void>(fetch(in_flight.back().apply, true));
+      in_flight.pop_back();
+    }
+    const float zero = 0.0F;
+    state->write(state->find(kHalted), std::as_bytes(std::span(&zero, 1)));
+    steps = submitted.steps;
+    accumulated = submitted.step.is_bad() ? submitted.accumulated : 0;
+    return true;
   }
 
-  [[nodiscard]] std::int64_t steps_done() const {
+  // In the order of submission: a run's outcome is the oldest of its executable that was not fetched.
+  void resolve_all() {
+    for (std::size_t i = 0; i < in_flight.size(); ++i) resolve(in_flight[i], true);
+  }
+
+  StepResult take_front() {
+    const Submitted done = in_flight.front();
+    in_flight.pop_front();
+    const double loss = done.step.outcome->loss;
+    if (done.is_bad()) {
+      fail(Code::not_finite, "step ", done.steps + 1, ": the ", std::isfinite(loss) ? "gradient" : "loss",
+           " is not finite (loss ", loss,
+           "). Lower the learning rate, clip the gradients, or look for bad values in the data.");
+    }
+    return {.loss = loss,
+            .correct = std::lround(done.step.outcome->correct),
+            .count = done.count,
+            .step = done.steps_after};
+  }
+
+  StepResult run(StepKind kind, const BatchView& batch, bool last) {
+    settle();
+    submit(kind, batch, last);
+    return *collect(true);
+  }
+
+  std::optional<StepResult> collect(bool wait) {
+    if (in_flight.empty() || !resolve(in_flight.front(), wait)) return std::nullopt;
+    return take_front();
+  }
+
+  void settle() {
+    while (!in_flight.empty()) static_cast<void>(collect(true));
+  }
+
+  void read_steps() {
     std::int32_t step = 0;
-    state->read(state->find("optimizer.step"), std::as_writable_bytes(std::span(&step, 1)));
-    return step;
+    state->read(state->find(kStep), std::as_writable_bytes(std::span(&step, 1)));
+    steps = step;
   }
+
+  [[nodiscard]] StepKind training() const { return options.accumulate > 1 ? StepKind::accumulate : StepKind::train; }
 
   nn::Model model;
   SessionOptions options;
@@ -183,7 +283,10 @@ struct Session::Impl {
   std::vector<BatchSlot> slots;
   std::size_t slot = 0;  // the one that was filled last
   std::map<std::pair<StepKind, std::int64_t>, Compiled> cache;
-  int accumulated = 0;  // micro-batches since the last update
+  // The host's view of what was submitted, which is what the device will have done.
+  std::deque<Submitted> in_flight;  // and what is done but not collected
+  std::int64_t steps = 0;           // optimizer steps
+  int accumulated = 0;              // micro-batches since the last update
 };
 
 Session::Session(nn::Model model, SessionOptions options)
@@ -192,29 +295,13 @@ Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
-StepResult Session::train(const BatchView& batch, bool last) {
-  const bool accumulates = impl_->options.accumulate > 1;
-  require(impl_->steps_done() < kMostSteps, Code::bad_argument, "a training has at most ", kMostSteps, " steps");
-  Compiled& step = impl_->compiled(accumulates ? StepKind::accumulate : StepKind::train, batch.count);
-  impl_->fill(batch, true);
-  const Outcome outcome = impl_->run(step);
-  StepResult result = impl_->result_of(outcome, batch);
-  impl_->require_finite(outcome, result.loss);
-  if (accumulates && (++impl_->accumulated == impl_->options.accumulate || last)) {
-    Compiled& apply = impl_->compiled(StepKind::apply, 1);
-    const Outcome applied = impl_->run(apply);
-    impl_->accumulated = 0;
-    impl_->require_finite(applied, result.loss);
-    result.step = impl_->steps_done();
-  }
-  return result;
-}
+void Session::submit(const BatchView& batch, bool last) { impl_->submit(impl_->training(), batch, last); }
+void Session::submit_evaluation(const BatchView& batch) { impl_->submit(StepKind::evaluate, batch, false); }
+std::optional<StepResult> Session::collect(bool wait) { return impl_->collect(wait); }
+void Session::settle() { impl_->settle(); }
 
-StepResult Session::evaluate(const BatchView& batch) {
-  Compiled& step = impl_->compiled(StepKind::evaluate, batch.count);
-  impl_->fill(batch, true);
-  return impl_->result_of(impl_->run(step), batch);
-}
+StepResult Session::train(const BatchView& batch, bool last) { return impl_->run(impl_->training(), batch, last); }
+StepResult Session::evaluate(const BatchView& batch) { return impl_->run(StepKind::evaluate, batch, false); }
 
 void Session::predict(const BatchView& batch, std::span<float> outputs) {
   const std::int64_t item = impl_->model.item.elements();
@@ -243,26 +330,33 @@ void Session::predict(const BatchView& batch, std::span<float> outputs) {
 const std::vector<StateVar>& Session::states() const { return impl_->state->states(); }
 
 void Session::read_state(std::string_view name, std::span<std::byte> bytes) const {
+  impl_->resolve_all();
   impl_->state->read(impl_->state->find(name), bytes);
 }
 
 void Session::write_state(std::string_view name, std::span<const std::byte> bytes) {
+  impl_->resolve_all();
   impl_->state->write(impl_->state->find(name), bytes);
+  if (name == kStep) impl_->read_steps();
 }
 
-std::int64_t Session::steps_done() const { return impl_->steps_done(); }
+std::int64_t Session::steps_done() const {
+  impl_->resolve_all();
+  return impl_->steps;
+}
+
 const nn::Model& Session::model() const { return impl_->model; }
 const SessionOptions& Session::options() const { return impl_->options; }
 
-const Plan& Session::train_plan(std::int64_t batch) {
-  return *impl_->compiled(impl_->options.accumulate > 1 ? StepKind::accumulate : StepKind::train, batch).plan;
-}
-
-const Plan& Session::predict_plan(std::int64_t batch) { return *impl_->compiled(StepKind::predict, batch).plan; }
+const Plan& Session::train_plan(std::int64_t batch) { return *impl_->planned(impl_->training(), batch).plan; }
+const Plan& Session::predict_plan(std::int64_t batch) { return *impl_->planned(StepKind::predict, batch).plan; }
 
 std::vector<double> Session::train_timings(std::int64_t batch) {
-  return impl_->compiled(impl_->options.accumulate > 1 ? StepKind::accumulate : StepKind::train, batch)
-      .executable->timings();
+  Compiled& entry = impl_->compiled(impl_->training(), batch);
+  impl_->resolve_all();
+  std::vector<double> seconds = entry.executable->timings();
+  impl_->read_steps();
+  return seconds;
 }
 
 std::int64_t Session::parameters() const {
@@ -288,5 +382,7 @@ double Session::flops_per_step(std::int64_t batch) {
 }
 
 std::string Session::numerics_key() const { return impl_->backend->numerics_key(); }
+DeviceInfo Session::device() const { return impl_->backend->describe(); }
+Counters Session::counters() const { return impl_->backend->counters(); }
 
 }  // namespace stoker

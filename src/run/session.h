@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "backends/backend.h"
 #include "graph/graph.h"
 #include "nn/model.h"
 #include "nn/optimizer.h"
-#include "plan/plan.h"
 
 namespace stoker {
 
@@ -57,14 +57,26 @@ class Session {
   Session& operator=(Session&&) noexcept;
 
   // One micro-batch: forward, backward, and the update when `accumulate` micro-batches are in (or `last` says that no
-  // more come). A loss that is not finite throws Code::not_finite and leaves the state as it was; a gradient that is
-  // not finite stops the writes from there on (docs/adr: early updates).
+  // more come). Returns once the batch is copied and, on an asynchronous device, the step is under way: at most
+  // Backend::batch_slots() of them are.
+  void submit(const BatchView& batch, bool last = false);
+  void submit_evaluation(const BatchView& batch);
+  // The result of the oldest batch that was submitted and not collected. None: there is none, or it is not done yet and
+  // `wait` is false. A loss that is not finite throws Code::not_finite and leaves the state as it was; a gradient that
+  // is not finite stops the writes from there on (docs/adr: early updates). Batches submitted after it change nothing
+  // and are dropped.
+  std::optional<StepResult> collect(bool wait);
+  // Waits for everything submitted and drops the results; an error in it is thrown here.
+  void settle();
+
+  // Settle, submit and wait.
   StepResult train(const BatchView& batch, bool last = false);
   StepResult evaluate(const BatchView& batch);
   // Writes count * outputs floats.
   void predict(const BatchView& batch, std::span<float> outputs);
 
   // State by name: parameters, statistics, moments ("optimizer.<moment>.<parameter>"), counters ("optimizer.step").
+  // Reading and writing waits for the steps under way.
   [[nodiscard]] const std::vector<StateVar>& states() const;
   void read_state(std::string_view name, std::span<std::byte> bytes) const;
   void write_state(std::string_view name, std::span<const std::byte> bytes);
@@ -72,15 +84,17 @@ class Session {
 
   [[nodiscard]] const nn::Model& model() const;
   [[nodiscard]] const SessionOptions& options() const;
-  [[nodiscard]] const Plan& train_plan(std::int64_t batch);  // compiled if it was not
+  [[nodiscard]] const Plan& train_plan(std::int64_t batch);
   [[nodiscard]] const Plan& predict_plan(std::int64_t batch);
   // Runs the training plan once more (on whatever batch it was given last) and gives each step's seconds.
   [[nodiscard]] std::vector<double> train_timings(std::int64_t batch);
   [[nodiscard]] std::int64_t parameters() const;
   [[nodiscard]] std::int64_t peak_bytes() const;  // State + arena + batch buffers: all that was allocated for tensors
   [[nodiscard]] double flops_per_step(std::int64_t batch);
-  // Which instruction set (and later, tuning table) makes the bits; stored in checkpoints.
+  // Which instruction set or device and driver makes the bits; stored in checkpoints.
   [[nodiscard]] std::string numerics_key() const;
+  [[nodiscard]] DeviceInfo device() const;
+  [[nodiscard]] Counters counters() const;  // of the device, since it was opened
 
  private:
   struct Impl;

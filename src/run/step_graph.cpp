@@ -24,7 +24,8 @@ struct Parameter {
 };
 
 // Builds one step graph. Every write to State is guarded: `bad_` is 0 while the loss and all gradients so far are
-// finite, NaN from the first that is not, and a guarded write then keeps the old value (DESIGN, decision 4).
+// finite, NaN from the first that is not, and a guarded write then keeps the old value (DESIGN, decision 4). It begins
+// with what the steps before have left in kHalted, and is left there in the end.
 class StepBuilder {
  public:
   StepBuilder(const nn::Model& model, const SessionOptions& options, StepKind kind, std::int64_t batch)
@@ -113,6 +114,7 @@ class StepBuilder {
   void update() {
     std::vector<Parameter> parameters = trained_parameters();
     step_ = declare({"optimizer.step", {DType::i32, {}}, StateRole::counter});
+    halted_ = declare({kHalted, {DType::f32, {}}, StateRole::transient});
     if (kind_ == StepKind::apply) {
       take_accumulated(parameters);
     } else {
@@ -136,7 +138,7 @@ class StepBuilder {
     std::erase_if(parameters, [](const Parameter& parameter) { return parameter.gradient.is_none(); });
     require(!parameters.empty(), Code::bad_argument, "the loss depends on no parameter that is trained");
     b_.set_phase(Phase::backward);
-    bad_ = ops::mul(b_, loss_, 0.0F);
+    bad_ = ops::add(b_, ops::mul(b_, loss_, 0.0F), halted_);
     for (const Parameter& parameter : parameters) {
       // finite * 0 is 0; infinity * 0 and NaN * 0 are NaN. Channel sums first: the gradient's kernel makes them.
       b_.set_name(name_of(parameter));
@@ -188,17 +190,18 @@ class StepBuilder {
   void take_accumulated(std::vector<Parameter>& parameters) {
     declare_moments(parameters);
     const Value samples = ops::state(b_, count_state());
-    bad_ = ops::constant(b_, 0.0F);
+    bad_ = halted_;
     b_.set_phase(Phase::update);
+    // Sums that are not finite are dropped; those of a step that was stopped before are kept.
     for (Parameter& parameter : parameters) {
       const int state = moment_state(parameter, "gradient");
       const Value sum = ops::state(b_, state);
       parameter.gradient = ops::div(b_, sum, samples);
       bad_ = ops::add(b_, bad_, total(ops::mul(b_, sum, 0.0F)));
       bad_so_far_[parameter.state] = bad_;
-      b_.write_state(state, zero_like(sum));
+      guarded_write(state, zero_like(sum), halted_);
     }
-    b_.write_state(count_state(), zero_like(samples));
+    guarded_write(count_state(), zero_like(samples), halted_);
   }
 
   // 0, whatever `value` is: a product with 0 would keep a NaN.
@@ -279,6 +282,7 @@ class StepBuilder {
       for (const StateWrite& write : net_.statistic_writes()) guarded_write(write.state, write.value, bad_);
     }
     b_.set_output("bad", bad_);
+    b_.write_state(b_.graph().find_state(kHalted), bad_);
   }
 
   const nn::Model& model_;
@@ -289,6 +293,7 @@ class StepBuilder {
   nn::Net net_;
   Value loss_;
   Value step_;
+  Value halted_;
   Value bad_;
   std::map<int, Value> bad_so_far_;  // by state: the flag when that gradient is complete
 };

@@ -17,6 +17,10 @@ enum class StepKind : std::uint8_t {
   predict,     // the model's output
 };
 
+// The state that keeps `bad` from step to step: NaN after a step that was not finite, until the host, which may hear of
+// it some steps later, sets it to 0 again. Meanwhile no step changes State.
+inline constexpr const char* kHalted = "guard.halted";
+
 struct StepGraph {
   Graph graph;
   std::vector<nn::Init> inits;  // one for each state

@@ -74,6 +74,7 @@ FitReport Trainer::run() {
                          .start = position_,
                          .epochs = options_.epochs});
   batches_per_epoch_ = loader.batches_per_epoch();
+  session_.settle();
   FitReport report;
   Running running;
   stop_ = options_.cancel.cancelled();
@@ -82,7 +83,7 @@ FitReport Trainer::run() {
     if (batch == nullptr) break;
     train_batch(*batch, running);
     position_ = loader.position();
-    save_or_stop(*batch);
+    save_or_stop(*batch, running);
     if (batch->ends_epoch) {
       report.epochs.push_back(end_epoch(batch->position.epoch, running));
       running = {};
@@ -95,23 +96,39 @@ FitReport Trainer::run() {
 }
 
 void Trainer::train_batch(const Batch& batch, Running& running) {
-  StepResult result;
-  try {
-    result = session_.train(view(batch), batch.ends_epoch);
-  } catch (const Error& error) {
-    if (error.code() != Code::not_finite) throw;
-    fail(Code::not_finite, "epoch ", batch.position.epoch + 1, ", batch ", batch.position.batch + 1, ": ", error.what(),
-         options_.save.empty() ? "" : str(" ", options_.save.string(), " keeps what was saved before."));
-  }
-  running.add(result);
-  const bool go_on = !options_.on_step || options_.on_step(progress(batch, result, running));
-  stop_requested_ = stop_requested_ || !go_on || options_.cancel.cancelled();
+  session_.submit(view(batch), batch.ends_epoch);
+  under_way_.push_back(batch.position);
+  collect(running, batch.ends_epoch);
 }
 
-Progress Trainer::progress(const Batch& batch, const StepResult& last, const Running& running) const {
-  Progress progress{.epoch = batch.position.epoch,
+void Trainer::collect(Running& running, bool wait) {
+  while (!under_way_.empty()) {
+    std::optional<StepResult> result;
+    try {
+      result = session_.collect(wait);
+    } catch (const Error& error) {
+      if (error.code() != Code::not_finite) throw;
+      const LoaderPosition at = under_way_.front();
+      fail(Code::not_finite, "epoch ", at.epoch + 1, ", batch ", at.batch + 1, ": ", error.what(),
+           options_.save.empty() ? "" : str(" ", options_.save.string(), " keeps what was saved before."));
+    }
+    if (!result) return;
+    report(*result, running);
+  }
+}
+
+void Trainer::report(const StepResult& result, Running& running) {
+  const LoaderPosition batch = under_way_.front();
+  under_way_.pop_front();
+  running.add(result);
+  const bool go_on = !options_.on_step || options_.on_step(progress(batch, result, running));
+  stop_requested_ = stop_requested_ || !go_on;
+}
+
+Progress Trainer::progress(LoaderPosition batch, const StepResult& last, const Running& running) const {
+  Progress progress{.epoch = batch.epoch,
                     .epochs = options_.epochs,
-                    .batch = batch.position.batch + 1,
+                    .batch = batch.batch + 1,
                     .batches = batches_per_epoch_,
                     .step = last.step,
                     .batch_loss = last.loss,
@@ -126,12 +143,15 @@ Progress Trainer::progress(const Batch& batch, const StepResult& last, const Run
 
 // Saving and stopping are for complete steps only: gradients that wait for the rest of their step are not in
 // checkpoints.
-void Trainer::save_or_stop(const Batch& batch) {
+void Trainer::save_or_stop(const Batch& batch, Running& running) {
   const std::int64_t done = batch.position.batch + 1;
   const bool step_complete = batch.ends_epoch || done % session_.options().accumulate == 0;
-  stop_ = stop_requested_ && step_complete;
-  if (options_.save.empty() || !step_complete) return;
-  const bool due = options_.save_every > 0 && done % options_.save_every == 0;
+  if (!step_complete) return;
+  stop_requested_ = stop_requested_ || options_.cancel.cancelled();
+  const bool due = !options_.save.empty() && options_.save_every > 0 && done % options_.save_every == 0;
+  if (due || stop_requested_) collect(running, true);
+  stop_ = stop_requested_;
+  if (options_.save.empty()) return;
   if (batch.ends_epoch || due || stop_) save_checkpoint(options_.save, session_, position_, options_.notes);
 }
 
@@ -157,14 +177,21 @@ EvalReport evaluate(Session& session, const Dataset& data, std::int64_t batch, c
                        .shuffle = false,
                        .augment = augment.without_chance(),
                        .epochs = 1});
+  session.settle();
   EvalReport report;
   std::int64_t correct = 0;
+  const auto add = [&](bool wait) {
+    while (const std::optional<StepResult> result = session.collect(wait)) {
+      report.loss += result->loss * static_cast<double>(result->count);
+      correct += result->correct;
+      report.items += result->count;
+    }
+  };
   while (const Batch* next = loader.next()) {
-    const StepResult result = session.evaluate(view(*next));
-    report.loss += result.loss * static_cast<double>(result.count);
-    correct += result.correct;
-    report.items += result.count;
+    session.submit_evaluation(view(*next));
+    add(false);
   }
+  add(true);
   report.loss /= static_cast<double>(report.items);
   report.accuracy = static_cast<double>(correct) / static_cast<double>(report.items);
   return report;

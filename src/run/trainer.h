@@ -1,6 +1,8 @@
 // Trainer: epochs over a data set with one Session: evaluation, progress, checkpoints, cancelling, resuming.
 #pragma once
 
+#include <deque>
+
 #include "data/loader.h"
 #include "run/session.h"
 #include "stoker/stoker.hpp"
@@ -15,8 +17,9 @@ class Trainer {
   Trainer(Session& session, const Dataset& train, const Dataset* test, const FitOptions& options,
           LoaderPosition start = {});
 
-  // Trains until the last epoch is done or someone asks to stop. A loss that is not finite ends it with
-  // Code::not_finite: the session is as before that step, and so is the last checkpoint.
+  // Trains until the last epoch is done or someone asks to stop; what is under way on the device then is completed.
+  // Progress lags behind by the steps under way; checkpoints, evaluation and reports do not. A loss that is not finite
+  // ends it with Code::not_finite: the session is as before that step, and so is the last checkpoint.
   [[nodiscard]] FitReport run();
   // The next batch to be trained.
   [[nodiscard]] LoaderPosition position() const { return position_; }
@@ -25,8 +28,11 @@ class Trainer {
   struct Running;  // sums over the epoch under way
 
   void train_batch(const Batch& batch, Running& running);
-  [[nodiscard]] Progress progress(const Batch& batch, const StepResult& last, const Running& running) const;
-  void save_or_stop(const Batch& batch);
+  // Takes the results that are there, or waits for all.
+  void collect(Running& running, bool wait);
+  void report(const StepResult& result, Running& running);
+  [[nodiscard]] Progress progress(LoaderPosition batch, const StepResult& last, const Running& running) const;
+  void save_or_stop(const Batch& batch, Running& running);
   [[nodiscard]] EpochReport end_epoch(std::int64_t epoch, const Running& running);
 
   Session& session_;
@@ -35,6 +41,7 @@ class Trainer {
   const FitOptions& options_;
   std::int64_t batch_;  // items
   LoaderPosition position_;
+  std::deque<LoaderPosition> under_way_;  // batches submitted and not collected
   std::int64_t batches_per_epoch_ = 0;
   bool stop_requested_ = false;
   bool stop_ = false;  // requested, and the step is complete

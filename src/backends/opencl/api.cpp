@@ -259,7 +259,8 @@ void Api::finish(cl_command_queue queue) {
 }
 
 void Api::wait(cl_event event, Wait kind) {
-  ++(kind == Wait::blocking ? counters_.blocking_calls : counters_.back_pressure);
+  if (kind == Wait::blocking) ++counters_.blocking_calls;
+  if (kind == Wait::back_pressure) ++counters_.back_pressure;
   const cl_int error = functions_.clWaitForEvents(1, &event);
   if (error == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) {
     const cl_int status = status_of(event);
@@ -297,9 +298,11 @@ bool Api::has_command_buffers() const {
          functions_.clCommandNDRangeKernelKHR != nullptr;
 }
 
-Handle<cl_command_buffer_khr> Api::create_command_buffer(cl_command_queue queue) {
+Handle<cl_command_buffer_khr> Api::create_command_buffer(cl_command_queue queue, bool reentrant) {
+  const cl_command_buffer_properties_khr properties[] = {
+      CL_COMMAND_BUFFER_FLAGS_KHR, reentrant ? cl_uint{CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR} : 0, 0};
   cl_int error = CL_SUCCESS;
-  cl_command_buffer_khr recording = functions_.clCreateCommandBufferKHR(1, &queue, nullptr, &error);
+  cl_command_buffer_khr recording = functions_.clCreateCommandBufferKHR(1, &queue, properties, &error);
   return created(recording, error, "clCreateCommandBufferKHR", "a recording of the step");
 }
 
@@ -315,11 +318,12 @@ void Api::end_recording(cl_command_buffer_khr recording) {
         "a recording of the step");
 }
 
-void Api::enqueue_recording(cl_command_queue queue, cl_command_buffer_khr recording, std::int64_t launches) {
-  // No queues: those that it was recorded with, one, which is `queue`.
-  static_cast<void>(queue);
-  check(functions_.clEnqueueCommandBufferKHR(0, nullptr, recording, 0, nullptr, nullptr), "clEnqueueCommandBufferKHR",
+void Api::enqueue_recording(cl_command_queue queue, cl_command_buffer_khr recording, std::int64_t launches,
+                            Handle<cl_event>& event) {
+  EventSlot slot(*this, &event);
+  check(functions_.clEnqueueCommandBufferKHR(1, &queue, recording, 0, nullptr, slot.out()), "clEnqueueCommandBufferKHR",
         Asks::nothing, "a recording of ", launches, " launches");
+  slot.keep();
   counters_.launches += launches;
   ++counters_.replays;
 }
@@ -357,10 +361,13 @@ void Api::end_recording(cl_recording_qcom recording) {
   check(functions_.clEndRecordingQCOM(recording), "clEndRecordingQCOM", Asks::memory, "a recording of the step");
 }
 
-void Api::enqueue_recording(cl_command_queue queue, cl_recording_qcom recording, std::int64_t launches) {
+void Api::enqueue_recording(cl_command_queue queue, cl_recording_qcom recording, std::int64_t launches,
+                            Handle<cl_event>& event) {
+  EventSlot slot(*this, &event);
   check(functions_.clEnqueueRecordingQCOM(queue, recording, 0, nullptr, 0, nullptr, 0, nullptr, 0, nullptr, 0, nullptr,
-                                          nullptr),
+                                          slot.out()),
         "clEnqueueRecordingQCOM", Asks::nothing, "a recording of ", launches, " launches");
+  slot.keep();
   counters_.launches += launches;
   ++counters_.replays;
 }

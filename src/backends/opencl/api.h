@@ -44,6 +44,7 @@ class Handle {
 enum class Wait : std::uint8_t {
   blocking,       // counted as a blocking call
   back_pressure,  // for the batch buffer of two steps ago
+  finished,       // known to be done: counted as nothing
 };
 
 class Api {
@@ -93,12 +94,13 @@ class Api {
 
   // Recordings (replay.h): cl_khr_command_buffer ...
   [[nodiscard]] bool has_command_buffers() const;
-  [[nodiscard]] Handle<cl_command_buffer_khr> create_command_buffer(cl_command_queue queue);
+  [[nodiscard]] Handle<cl_command_buffer_khr> create_command_buffer(cl_command_queue queue, bool reentrant);
   void record_kernel(cl_command_buffer_khr recording, cl_kernel kernel, const std::array<std::size_t, 3>& global,
                      const std::array<std::size_t, 3>& local);
   void end_recording(cl_command_buffer_khr recording);
-  // `launches`: how many kernels were recorded.
-  void enqueue_recording(cl_command_queue queue, cl_command_buffer_khr recording, std::int64_t launches);
+  // `launches`: how many kernels were recorded. `event` takes the run's event.
+  void enqueue_recording(cl_command_queue queue, cl_command_buffer_khr recording, std::int64_t launches,
+                         Handle<cl_event>& event);
   // ... and cl_qcom_recordable_queues, whose kernels are enqueued to a recordable queue between the two calls.
   [[nodiscard]] bool has_recordable_queues() const;
   [[nodiscard]] Handle<cl_command_queue> create_recordable_queue(cl_context context, cl_device_id device);
@@ -106,7 +108,8 @@ class Api {
   void record_kernel(cl_command_queue recordable, cl_kernel kernel, const std::array<std::size_t, 3>& global,
                      const std::array<std::size_t, 3>& local);
   void end_recording(cl_recording_qcom recording);
-  void enqueue_recording(cl_command_queue queue, cl_recording_qcom recording, std::int64_t launches);
+  void enqueue_recording(cl_command_queue queue, cl_recording_qcom recording, std::int64_t launches,
+                         Handle<cl_event>& event);
 
   // What Handle calls; failures are ignored, as nothing can be done about them.
   void release(cl_context object) noexcept { functions_.clReleaseContext(object); }

@@ -38,6 +38,12 @@ Family classify(std::string_view name, std::string_view vendor, bool is_cpu) {
   return Family::other;
 }
 
+std::optional<Family> family_of(std::string_view name) {
+  for (const Family family : {Family::cpu, Family::adreno, Family::mali, Family::powervr, Family::other})
+    if (name == to_string(family)) return family;
+  return std::nullopt;
+}
+
 bool has_extension(std::string_view list, std::string_view extension) {
   for (std::size_t at = list.find(extension); at != std::string_view::npos; at = list.find(extension, at + 1)) {
     const std::size_t end = at + extension.size();
@@ -46,6 +52,8 @@ bool has_extension(std::string_view list, std::string_view extension) {
   return false;
 }
 
-std::string Device::key() const { return str(name, "\n", vendor, "\n", version, "\n", driver, "\n", platform, "\n"); }
+std::string Device::key() const {
+  return str(name, "\n", vendor, "\n", version, "\n", driver, "\n", platform, "\n", to_string(family), "\n");
+}
 
 }  // namespace stoker::opencl

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@ namespace stoker::opencl {
 enum class Family : std::uint8_t { cpu, adreno, mali, powervr, other };
 [[nodiscard]] const char* to_string(Family family);
 // From CL_DEVICE_NAME and CL_DEVICE_VENDOR; `is_cpu`: CL_DEVICE_TYPE says so.
+[[nodiscard]] std::optional<Family> family_of(std::string_view name);  // the inverse of to_string
 [[nodiscard]] Family classify(std::string_view name, std::string_view vendor, bool is_cpu);
 // Is `extension` one of the words of `list`?
 [[nodiscard]] bool has_extension(std::string_view list, std::string_view extension);
@@ -49,8 +51,9 @@ struct Device {
   std::int64_t base_alignment = 128;  // bytes; where a sub-buffer may begin
   std::int64_t image_texels = 0;      // of an image1d_buffer; 0: no images
   bool fp16 = false;
-  bool command_buffers = false;    // cl_khr_command_buffer
-  bool recordable_queues = false;  // cl_qcom_recordable_queues
+  bool command_buffers = false;            // cl_khr_command_buffer, of a version that we know
+  bool reentrant_command_buffers = false;  // a recording may be enqueued while it is pending
+  bool recordable_queues = false;          // cl_qcom_recordable_queues
   Quirks quirks;
 
   [[nodiscard]] bool is_cpu() const { return family == Family::cpu; }

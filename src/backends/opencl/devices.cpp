@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <limits>
 #include <numeric>
 
@@ -56,6 +57,15 @@ class Queries {
     T value{};
     return cl_.clGetDeviceInfo(id_, what, sizeof(T), &value, nullptr) == CL_SUCCESS ? value : otherwise;
   }
+  // Likewise, of any length.
+  template <typename T>
+  [[nodiscard]] std::vector<T> list(cl_device_info what) const {
+    std::size_t size = 0;
+    if (cl_.clGetDeviceInfo(id_, what, 0, nullptr, &size) != CL_SUCCESS) return {};
+    std::vector<T> rows(size / sizeof(T));
+    if (cl_.clGetDeviceInfo(id_, what, rows.size() * sizeof(T), rows.data(), nullptr) != CL_SUCCESS) return {};
+    return rows;
+  }
 
  private:
   const Functions& cl_;
@@ -85,6 +95,36 @@ void fill_limits(Device& device, const Queries& ask) {
   device.native_width = device.is_cpu() && width > 0 ? std::min(width, 16) : 4;
 }
 
+// The version of an extension as the device reports it; 0 where it does not.
+cl_version extension_version(const Queries& ask, std::string_view extension) {
+  for (const cl_name_version& row : ask.list<cl_name_version>(CL_DEVICE_EXTENSIONS_WITH_VERSION))
+    if (extension == row.name) return row.version;
+  return 0;
+}
+
+// What we call of cl_khr_command_buffer is the same from the first provisional version to 1.0 (later provisional ones
+// changed the recording of copies only). A device may ask for queues of a kind that ours are not.
+void fill_command_buffers(Device& device, const Queries& ask) {
+  const cl_version version = extension_version(ask, "cl_khr_command_buffer");
+  if (version < CL_MAKE_VERSION(0, 9, 0) || version >= CL_MAKE_VERSION(2, 0, 0)) return;
+  constexpr cl_command_queue_properties kUnknown = ~cl_command_queue_properties{0};
+  device.command_buffers = ask.value_or(CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR, kUnknown) == 0;
+  const auto abilities =
+      ask.value_or<cl_device_command_buffer_capabilities_khr>(CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR, 0);
+  device.reentrant_command_buffers = (abilities & CL_COMMAND_BUFFER_CAPABILITY_SIMULTANEOUS_USE_KHR) != 0;
+}
+
+// STOKER_OPENCL_FAMILY, for tests and contributors: takes every device for one of that family, so that kernels with the
+// seeds of a phone's GPU are executed, and checked, where there is none.
+Family family_to_use(Family found) {
+  const char* name = std::getenv("STOKER_OPENCL_FAMILY");
+  if (name == nullptr || *name == '\0') return found;
+  const std::optional<Family> given = family_of(name);
+  require(given.has_value(), Code::bad_argument, "STOKER_OPENCL_FAMILY is '", name,
+          "'; expected cpu, adreno, mali, powervr or other");
+  return *given;
+}
+
 Device query_device(const Functions& cl, cl_device_id id, const std::string& platform) {
   const Queries ask(cl, id);
   Device device;
@@ -98,10 +138,10 @@ Device query_device(const Functions& cl, cl_device_id id, const std::string& pla
   require(ask.value<cl_bool>(CL_DEVICE_COMPILER_AVAILABLE) == CL_TRUE, Code::device, device.name, " has no compiler");
   require(device.version >= "OpenCL 1.2", Code::device, device.name, " is ", device.version, "; 1.2 is needed");
   const bool is_cpu = (ask.value<cl_device_type>(CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
-  device.family = classify(device.name, device.vendor, is_cpu);
+  device.family = family_to_use(classify(device.name, device.vendor, is_cpu));
   fill_limits(device, ask);
   device.fp16 = has_extension(device.extensions, "cl_khr_fp16");
-  device.command_buffers = has_extension(device.extensions, "cl_khr_command_buffer");
+  if (has_extension(device.extensions, "cl_khr_command_buffer")) fill_command_buffers(device, ask);
   device.recordable_queues = has_extension(device.extensions, "cl_qcom_recordable_queues");
   device.quirks = quirks_of(device);
   if (device.quirks.no_images) device.image_texels = 0;

@@ -1,5 +1,6 @@
 #include "backends/opencl/program.h"
 
+#include "backends/opencl/dump.h"
 #include "backends/opencl/embedded.h"
 #include "base/error.h"
 
@@ -81,6 +82,7 @@ Programs::Entry& Programs::entry(const Program& program) {
 
 Handle<cl_kernel> Programs::kernel(const Program& program, const std::string& name) {
   Entry& found = entry(program);
+  dump_program(program, name, found.source);
   if (!found.from_cache) return api_.create_kernel(found.program.get(), name);
   try {
     return api_.create_kernel(found.program.get(), name);

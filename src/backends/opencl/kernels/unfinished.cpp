@@ -1,0 +1,15 @@
+// Families that are still to come: weak, so that the real ones take their place.
+#include "backends/opencl/kernel.h"
+
+namespace stoker::opencl {
+
+#define STOKER_UNFINISHED(family) \
+  __attribute__((weak)) std::span<const KernelDef> family() { return {}; }
+STOKER_UNFINISHED(pointwise_kernels)
+STOKER_UNFINISHED(reduction_kernels)
+STOKER_UNFINISHED(matmul_kernels)
+STOKER_UNFINISHED(softmax_kernels)
+STOKER_UNFINISHED(gather_kernels)
+STOKER_UNFINISHED(movement_kernels)
+
+}  // namespace stoker::opencl
