@@ -23,7 +23,9 @@ class DeviceBackend : public ClBackend {
         queue_(api_.create_queue(context_.get(), id_, false)),
         programs_(api_, context_.get(), id_, device_),
         tuning_(device_),
-        target_(device_, tuning_, options.largest_buffer) {}
+        target_(device_, tuning_, options.largest_buffer) {
+    programs_.set_interrupt(options_.interrupt);
+  }
 
   [[nodiscard]] DeviceInfo describe() const override { return opencl::describe(device_); }
   [[nodiscard]] const Target& target() const override { return target_; }
@@ -59,6 +61,7 @@ class DeviceBackend : public ClBackend {
                             .programs = programs_,
                             .find = &find_kernel,
                             .replay = options_.replay,
+                            .interrupt = options_.interrupt,
                             .piece_bytes = target_.largest_buffer()},
                            plan, bindings);
   }
