@@ -45,7 +45,7 @@ is_there() {
   case $1 in
     command) command -v "$2" >/dev/null ;;
     header) printf '#if !__has_include(<%s>)\n#error\n#endif\n' "$2" | c++ -std=c++20 -x c++ -E - >/dev/null 2>&1 ;;
-    library) PATH=$PATH:/sbin ldconfig -p 2>/dev/null | grep -qF " $2 " ;;
+    library) [[ $(PATH=$PATH:/sbin ldconfig -p 2>/dev/null) == *"$2 ("* ]] ;;
     module) python3 -c "import $2" 2>/dev/null ;;
     file) compgen -G "$2" >/dev/null ;;
   esac

@@ -87,7 +87,8 @@ struct Launch {
 };
 
 // A small piece of work. Neighbouring stages are merged into one launch (stages.h), which spares the 25-300 us that a
-// launch costs on a phone. `code` is the body of a function; it finds its arguments with F32(k), I32(k), U8(k)
+// launch costs on a phone. `code` is the body of a function; it finds its arguments with F32(k), I32(k), U8(k),
+// F16(k), U16(k), I64(k)
 // (pointers to tensor number k of `args`), INT(k), REAL(k), best read into variables before a loop, and shares its work
 // with `FOR_ITEMS(i, n) { ... }` (each work-item takes every ITEMS-th i of 0..n-1 on GPUs, a run of them on CPUs) or
 // with `for (int i = ITEM; i < n; i += ITEMS)`. Equal code is compiled once.

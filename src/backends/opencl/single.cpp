@@ -12,6 +12,7 @@ constexpr std::string_view kMacros = R"(#define F32(k) ((global float*)p##k + p#
 #define I32(k) ((global int*)p##k + p##k##_at)
 #define I64(k) ((global long*)p##k + p##k##_at)
 #define F16(k) ((global half*)p##k + p##k##_at)
+#define U16(k) ((global ushort*)p##k + p##k##_at)
 #define U8(k) (p##k + p##k##_at)
 #define INT(k) p##k
 #define REAL(k) p##k

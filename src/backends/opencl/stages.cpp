@@ -29,6 +29,7 @@ constexpr std::string_view kPrelude = R"(#define STAGE_BUFFERS                  
 #define U8(k) STAGE_TENSOR(uchar, k)
 #define I64(k) STAGE_TENSOR(long, k)
 #define F16(k) STAGE_TENSOR(half, k)
+#define U16(k) STAGE_TENSOR(ushort, k)
 #define ITEM item
 #define ITEMS items
 #define SCRATCH scratch

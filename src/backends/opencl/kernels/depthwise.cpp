@@ -41,12 +41,13 @@ namespace {
 
 template <ConvPart kPart>
 std::vector<Work> prepare(const KernelContext& context) {
-  return depthwise_plain(context, kPart);
+  return fits_depthwise_rows(context, kPart) ? depthwise_rows(context, kPart) : depthwise_plain(context, kPart);
 }
 
 template <ConvPart kPart>
 std::int64_t workspace(const KernelContext& context) {
-  return depthwise_plain_workspace(context, kPart);
+  return fits_depthwise_rows(context, kPart) ? depthwise_rows_workspace(context, kPart)
+                                             : depthwise_plain_workspace(context, kPart);
 }
 
 int source_tensors(const Graph&, const Node&, int operand, const Device&) { return operand == 0 ? 2 : 0; }

@@ -21,6 +21,11 @@ namespace stoker::opencl {
 // A stage that adds up `rows` rows of `floats` floats at `partials` into `result`, in the order of rows.
 [[nodiscard]] Stage add_rows(const Place& partials, std::int64_t rows, std::int64_t floats, const Place& result);
 
+// The kernels of depthwise_rows.cl, which read 3x3 filters.
+[[nodiscard]] bool fits_depthwise_rows(const KernelContext& context, ConvPart part);
+[[nodiscard]] std::vector<Work> depthwise_rows(const KernelContext& context, ConvPart part);
+[[nodiscard]] std::int64_t depthwise_rows_workspace(const KernelContext& context, ConvPart part);
+
 // The kernels of depthwise_plain.cl: any window, any number of channels.
 [[nodiscard]] std::vector<Work> depthwise_plain(const KernelContext& context, ConvPart part);
 [[nodiscard]] std::int64_t depthwise_plain_workspace(const KernelContext& context, ConvPart part);

@@ -5,11 +5,6 @@ namespace stoker::opencl {
 
 #define STOKER_UNFINISHED(family) \
   __attribute__((weak)) std::span<const KernelDef> family() { return {}; }
-STOKER_UNFINISHED(pointwise_kernels)
-STOKER_UNFINISHED(reduction_kernels)
 STOKER_UNFINISHED(matmul_kernels)
-STOKER_UNFINISHED(softmax_kernels)
-STOKER_UNFINISHED(gather_kernels)
-STOKER_UNFINISHED(movement_kernels)
 
 }  // namespace stoker::opencl
