@@ -45,6 +45,21 @@ std::vector<StepWork> work_of(const Runtime& runtime, const Plan& plan, const Ri
   return all;
 }
 
+// The launch's work-group, or a smaller one where this kernel on this device cannot have that (it needs too many
+// registers) and does not look at it.
+std::array<std::size_t, 3> fitting_group(const Launch& launch, std::size_t limit) {
+  std::array<std::size_t, 3> local = launch.local;
+  const auto items = [&] { return local[0] * local[1] * local[2]; };
+  if (items() <= limit) return local;
+  require(!sees_group(launch.program), Code::device, "kernel ", launch.kernel, " needs a work-group of ", items(),
+          ", but this device runs it with at most ", limit, "; stoker check finds such kernels and replaces them");
+  while (items() > limit) {
+    std::size_t& largest = *std::ranges::max_element(local);
+    largest = largest % 2 == 0 ? largest / 2 : 1;
+  }
+  return local;
+}
+
 class ClExecutable : public Executable {
  public:
   ClExecutable(const Runtime& runtime, const Plan& plan, const Bindings& bindings)
@@ -113,7 +128,7 @@ class ClExecutable : public Executable {
       binder_.set_args(kernel.get(), launch, slot);
       prepared.push_back({.kernel = kernel.get(),
                           .global = launch.global,
-                          .local = launch.local,
+                          .local = fitting_group(launch, runtime_.api.group_limit(kernel.get(), runtime_.id)),
                           .seconds = estimated_seconds(launch.cost)});
     }
     recordings_.push_back(record(runtime_.api, runtime_.context, runtime_.id, runtime_.queue, runtime_.device, prepared,

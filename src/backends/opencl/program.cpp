@@ -35,6 +35,12 @@ std::string full_source(const Program& program) {
   return source;
 }
 
+bool sees_group(const Program& program) {
+  const std::string source = full_source(program);
+  const auto has = [&](std::string_view word) { return source.find(word) != std::string::npos; };
+  return has("get_local_") || has("get_group_") || has("barrier(") || has("reqd_work_group_size");
+}
+
 Programs::Programs(Api& api, cl_context context, cl_device_id id, const Device& device, cl_command_queue queue)
     : api_(api), context_(context), id_(id), device_(device), queue_(queue), cache_("programs") {}
 

@@ -22,6 +22,9 @@ namespace stoker::opencl {
 // Everywhere the same. No -cl-finite-math-only: it breaks the checks for NaN.
 inline constexpr const char* kBuildOptions = "-cl-std=CL1.2 -cl-mad-enable";
 
+// Whether the kernels see their work-group: its size may not be changed without changing what they do.
+[[nodiscard]] bool sees_group(const Program& program);
+
 class Programs {
  public:
   // `queue`, if given, is finished before a failed build is tried once more.

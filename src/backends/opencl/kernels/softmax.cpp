@@ -27,37 +27,41 @@ Rows rows_of(const KernelContext& context) {
   return result;
 }
 
-// The functions that a row needs, for vectors of `width`: its largest value (NaN if there is one), and sums over lanes.
-std::string row_functions(int width, bool aligned) {
-  const std::string type = vector_type("float", width);
-  std::string all = "v";
-  std::string lanes;
-  constexpr std::string_view kLanes = "0123456789abcdef";
-  if (width > 1) {
-    all = "v.s0";
-    for (int lane = 1; lane < width; ++lane) all += str(" + v.s", kLanes.substr(static_cast<std::size_t>(lane), 1));
-    lanes = "  float most = v.s0;\n";
-    for (int lane = 1; lane < width; ++lane) {
-      const std::string next = str("v.s", kLanes.substr(static_cast<std::size_t>(lane), 1));
-      lanes += str("  most = ", next, " > most || isnan(", next, ") ? ", next, " : most;\n");
-    }
-    lanes += "  return most;\n";
-  } else {
-    lanes = "  return v;\n";
+// Writes `text` for the vectors of this row: TYPE, WIDTH, and their LOAD and STORE at i of p and q.
+std::string specialised(std::string text, const Rows& rows, bool aligned) {
+  const std::pair<std::string_view, std::string> words[] = {
+      {"TYPE", vector_type("float", rows.width)},
+      {"WIDTH", str(rows.width)},
+      {"LOAD", load_text(DType::f32, "p", "i", rows.width, aligned)},
+      {"STORE", store_text(DType::f32, "q", "i", "e", rows.width, aligned)}};
+  for (const auto& [word, with] : words) {
+    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + with.size()))
+      text.replace(at, word.size(), with);
   }
-  return str("#define ROW_TYPE ", type, "\n#define ROW_WIDTH ", width, "\n#define ROW_LOAD(i) (",
-             load_text(DType::f32, "p", "(i)", width, aligned), ")\n#define ROW_STORE(i, value) ",
-             store_text(DType::f32, "q", "(i)", "value", width, aligned), "\nfloat row_sum(", type, " v) { return ",
-             all, "; }\nfloat row_most_lane(", type, " v) {\n", lanes, "}\n",
-             R"(float row_most(global const float* p, int n) {
-  ROW_TYPE most = -INFINITY;
-  for (int i = 0; i < n; i += ROW_WIDTH) {
-    const ROW_TYPE v = ROW_LOAD(i);
-    most = select(most, v, (v > most) | (v != v));
-  }
-  return row_most_lane(most);
+  return text;
 }
-)");
+
+// The functions that a row needs: its largest value (NaN if there is one), and the sum of lanes.
+std::string row_functions(const Rows& rows, bool aligned) {
+  constexpr std::string_view kLanes = "0123456789abcdef";
+  std::string all;
+  std::string most;
+  for (int lane = 0; lane < rows.width; ++lane) {
+    const std::string v = rows.width == 1 ? "v" : str("v.s", kLanes.substr(static_cast<std::size_t>(lane), 1));
+    all += str(lane > 0 ? " + " : "", v);
+    most += lane == 0 ? str("  float best = ", v, ";\n")
+                      : str("  best = ", v, " > best || isnan(", v, ") ? ", v, " : best;\n");
+  }
+  return specialised(str("float row_sum_WIDTH(TYPE v) { return ", all, "; }\n",
+                         R"(float row_most_WIDTH(global const float* p, int n) {
+  TYPE v = -INFINITY;
+  for (int i = 0; i < n; i += WIDTH) {
+    const TYPE e = LOAD;
+    v = select(v, e, (e > v) | (e != e));
+  }
+)",
+                         most, "  return best;\n}\n"),
+                     rows, aligned);
 }
 
 Stage finish(StageBuilder& stage, const Rows& rows) {
@@ -69,38 +73,38 @@ std::vector<Work> prepare_rows(const KernelContext& context, std::string_view bo
   const Rows rows = rows_of(context);
   if (rows.rows == 0) return {};
   StageBuilder stage;
-  stage.header(row_functions(rows.width, !context.device.is_cpu()));
+  stage.header(row_functions(rows, !context.device.is_cpu()));
   stage.tensor("x", DType::f32, context.inputs[0], false);
   stage.tensor("y", DType::f32, context.outputs[0], true);
   stage.integer("R", rows.rows);
   stage.integer("n", rows.n);
   stage.add("  FOR_ITEMS(row, R) {\n  global const float* p = x + row * n;\n  global float* q = y + row * n;\n");
-  stage.add(body);
+  stage.add(specialised(std::string(body), rows, !context.device.is_cpu()));
   stage.add("  }\n");
   return {stage_or_launch(finish(stage, rows), rows.rows * rows.n, context.device)};
 }
 
 std::vector<Work> prepare_softmax(const KernelContext& context) {
-  return prepare_rows(context, R"(  const float most = row_most(p, n);
-  ROW_TYPE sums = 0.0f;
-  for (int i = 0; i < n; i += ROW_WIDTH) {
-    const ROW_TYPE e = exp(ROW_LOAD(i) - most);
+  return prepare_rows(context, R"(  const float most = row_most_WIDTH(p, n);
+  TYPE sums = 0.0f;
+  for (int i = 0; i < n; i += WIDTH) {
+    const TYPE e = exp(LOAD - most);
     sums += e;
-    ROW_STORE(i, e)
+    STORE
   }
-  const float scale = 1.0f / row_sum(sums);
+  const float scale = 1.0f / row_sum_WIDTH(sums);
   for (int i = 0; i < n; ++i) q[i] *= scale;
 )");
 }
 
 std::vector<Work> prepare_log_softmax(const KernelContext& context) {
-  return prepare_rows(context, R"(  const float most = row_most(p, n);
-  ROW_TYPE sums = 0.0f;
-  for (int i = 0; i < n; i += ROW_WIDTH) sums += exp(ROW_LOAD(i) - most);
-  const float less = log(row_sum(sums));
-  for (int i = 0; i < n; i += ROW_WIDTH) {
-    const ROW_TYPE v = ROW_LOAD(i) - most - less;
-    ROW_STORE(i, v)
+  return prepare_rows(context, R"(  const float most = row_most_WIDTH(p, n);
+  TYPE sums = 0.0f;
+  for (int i = 0; i < n; i += WIDTH) sums += exp(LOAD - most);
+  const float less = log(row_sum_WIDTH(sums));
+  for (int i = 0; i < n; i += WIDTH) {
+    const TYPE e = LOAD - most - less;
+    STORE
   }
 )");
 }
@@ -110,7 +114,7 @@ std::vector<Work> prepare_cross_entropy(const KernelContext& context) {
   const Rows rows = rows_of(context);
   if (rows.rows == 0) return {};
   StageBuilder stage;
-  stage.header(row_functions(rows.width, !context.device.is_cpu()));
+  stage.header(row_functions(rows, !context.device.is_cpu()));
   stage.tensor("x", DType::f32, context.inputs[0], false);
   stage.tensor("labels", DType::i32, context.inputs[1], false);
   stage.tensor("loss", DType::f32, context.outputs[0], true);
@@ -118,32 +122,33 @@ std::vector<Work> prepare_cross_entropy(const KernelContext& context) {
   stage.integer("R", rows.rows);
   stage.integer("n", rows.n);
   stage.real("s", static_cast<float>(context.node.attrs.real("label_smoothing")));
-  stage.add(R"(  FOR_ITEMS(row, R) {
+  stage.add(specialised(R"(  FOR_ITEMS(row, R) {
   global const float* p = x + row * n;
   global float* q = dx + row * n;
   const int label = labels[row];
   const int valid = label >= 0 && label < n;
-  const float most = row_most(p, n);
+  const float most = row_most_WIDTH(p, n);
   const float picked = valid ? p[label] - most : NAN;
   float mean = 0.0f;
   if (s != 0.0f) {
-    ROW_TYPE total = 0.0f;
-    for (int i = 0; i < n; i += ROW_WIDTH) total += ROW_LOAD(i) - most;
-    mean = row_sum(total) / (float)n;
+    TYPE total = 0.0f;
+    for (int i = 0; i < n; i += WIDTH) total += LOAD - most;
+    mean = row_sum_WIDTH(total) / (float)n;
   }
-  ROW_TYPE sums = 0.0f;
-  for (int i = 0; i < n; i += ROW_WIDTH) {
-    const ROW_TYPE e = exp(ROW_LOAD(i) - most);
+  TYPE sums = 0.0f;
+  for (int i = 0; i < n; i += WIDTH) {
+    const TYPE e = exp(LOAD - most);
     sums += e;
-    ROW_STORE(i, e)
+    STORE
   }
-  const float sum = row_sum(sums);
+  const float sum = row_sum_WIDTH(sums);
   const float scale = valid ? 1.0f / sum : NAN;
   const float less = s / (float)n;
   for (int i = 0; i < n; ++i) q[i] = q[i] * scale - (i == label ? 1.0f - s + less : less);
   loss[row] = log(sum) - (1.0f - s) * picked - s * mean;
   }
-)");
+)",
+                        rows, !context.device.is_cpu()));
   return {stage_or_launch(finish(stage, rows), rows.rows * rows.n, context.device)};
 }
 
