@@ -14,7 +14,8 @@ DeviceMemory& device(Memory& memory) { return dynamic_cast<DeviceMemory&>(memory
 
 class ClBackend : public Backend {
  public:
-  ClBackend(const LoadReport& loaded, OpenedDevice opened, const BackendOptions& options)
+  ClBackend(const LoadReport& loaded, OpenedDevice opened, const BackendOptions& options,
+            std::span<const TuningRow> rows)
       : options_(options),
         api_(loaded.library),
         id_(opened.id),
@@ -23,7 +24,9 @@ class ClBackend : public Backend {
         queue_(api_.create_queue(context_.get(), id_, false)),
         programs_(api_, context_.get(), id_, device_),
         tuning_(device_),
-        target_(device_, tuning_, options.largest_buffer) {}
+        target_(device_, tuning_, options.largest_buffer) {
+    for (const TuningRow& row : rows) tuning_.set(row.kernel, row.problem, row.params);
+  }
 
   [[nodiscard]] DeviceInfo describe() const override { return opencl::describe(device_); }
   [[nodiscard]] const Target& target() const override { return target_; }
@@ -77,8 +80,13 @@ class ClBackend : public Backend {
 }  // namespace opencl
 
 std::unique_ptr<Backend> make_opencl_backend(std::string_view device, const BackendOptions& options) {
+  return make_opencl_backend(device, options, {});
+}
+
+std::unique_ptr<Backend> make_opencl_backend(std::string_view device, const BackendOptions& options,
+                                             std::span<const TuningRow> rows) {
   const opencl::LoadReport& loaded = opencl::load_library();
-  return std::make_unique<opencl::ClBackend>(loaded, opencl::open_device(loaded, device), options);
+  return std::make_unique<opencl::ClBackend>(loaded, opencl::open_device(loaded, device), options, rows);
 }
 
 }  // namespace stoker
