@@ -10,37 +10,37 @@
 namespace stoker::opencl {
 namespace {
 
-// What stage functions are written with. An argument is two words from kFirstArg on: a tensor's buffer and its offset,
-// or a number and nothing.
-constexpr int kFirstArg = 5;
-constexpr std::string_view kPrelude = R"(#define STAGE_BUFFERS                                                 \
-  global uchar *b0, global uchar *b1, global uchar *b2, global uchar *b3, global uchar *b4, global uchar *b5, \
-      global uchar *b6, global uchar *b7
-#define STAGE_PARAMS global const int *t, int item, int items, local float *scratch, STAGE_BUFFERS
-#define STAGE_PASS t, item, items, scratch, b0, b1, b2, b3, b4, b5, b6, b7
-#define STAGE_BUFFER(s)                                                         \
-  ((s) < 4 ? ((s) < 2 ? ((s) == 0 ? b0 : b1) : ((s) == 2 ? b2 : b3))             \
-           : ((s) < 6 ? ((s) == 4 ? b4 : b5) : ((s) == 6 ? b6 : b7)))
-#define INT(k) (t[5 + 2 * (k)])
-#define REAL(k) as_float(t[5 + 2 * (k)])
-#define STAGE_TENSOR(type, k) ((global type *)STAGE_BUFFER(t[5 + 2 * (k)]) + t[6 + 2 * (k)])
+// What stage functions are written with. An argument is two words behind the stage's own five: a tensor's buffer and
+// its offset, or a number and nothing.
+constexpr std::string_view kPrelude = R"(#define STAGE_BUFFERS \
+  global uchar *stage_b0, global uchar *stage_b1, global uchar *stage_b2, global uchar *stage_b3, \
+      global uchar *stage_b4, global uchar *stage_b5, global uchar *stage_b6, global uchar *stage_b7
+#define STAGE_PARAMS \
+  global const int *stage_words, int stage_item, int stage_items, local float *stage_scratch, STAGE_BUFFERS
+#define STAGE_PASS \
+  words, item, items, scratch, stage_b0, stage_b1, stage_b2, stage_b3, stage_b4, stage_b5, stage_b6, stage_b7
+#define STAGE_BUFFER(s) \
+  ((s) < 4 ? ((s) < 2 ? ((s) == 0 ? stage_b0 : stage_b1) : ((s) == 2 ? stage_b2 : stage_b3)) \
+           : ((s) < 6 ? ((s) == 4 ? stage_b4 : stage_b5) : ((s) == 6 ? stage_b6 : stage_b7)))
+#define INT(k) (stage_words[5 + 2 * (k)])
+#define REAL(k) as_float(stage_words[5 + 2 * (k)])
+#define STAGE_TENSOR(type, k) ((global type *)STAGE_BUFFER(stage_words[5 + 2 * (k)]) + stage_words[6 + 2 * (k)])
 #define F32(k) STAGE_TENSOR(float, k)
 #define I32(k) STAGE_TENSOR(int, k)
 #define U8(k) STAGE_TENSOR(uchar, k)
 #define I64(k) STAGE_TENSOR(long, k)
 #define F16(k) STAGE_TENSOR(half, k)
 #define U16(k) STAGE_TENSOR(ushort, k)
-#define ITEM item
-#define ITEMS items
-#define SCRATCH scratch
+#define ITEM stage_item
+#define ITEMS stage_items
+#define SCRATCH stage_scratch
 #define SYNC() barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE)
 )";
 // A GPU's work-items side by side read side by side; a CPU's thread reads on.
-constexpr std::string_view kForItemsGpu = "#define FOR_ITEMS(i, n) for (int i = item; i < (n); i += items)\n";
-constexpr std::string_view kForItemsCpu =
-    R"(#define STAGE_SHARE(n) (((n) + items - 1) / items)
-#define FOR_ITEMS(i, n)                                                                        \
-  for (int i = STAGE_SHARE(n) * item, i##_end = min(STAGE_SHARE(n) * (item + 1), (int)(n)); i < i##_end; ++i)
+constexpr std::string_view kForItemsGpu = "#define FOR_ITEMS(i, n) for (int i = ITEM; i < (n); i += ITEMS)\n";
+constexpr std::string_view kForItemsCpu = R"(#define STAGE_SHARE(n) (((n) + ITEMS - 1) / ITEMS)
+#define FOR_ITEMS(i, n) \
+  for (int i = STAGE_SHARE(n) * ITEM, i##_end = min(STAGE_SHARE(n) * (ITEM + 1), (int)(n)); i < i##_end; ++i)
 )";
 
 // How a device's stages are cut.
