@@ -23,7 +23,9 @@ class ClBackend : public Backend {
         queue_(api_.create_queue(context_.get(), id_, false)),
         programs_(api_, context_.get(), id_, device_),
         tuning_(device_),
-        target_(device_, tuning_, options.largest_buffer) {}
+        target_(device_, tuning_, options.largest_buffer) {
+    programs_.set_interrupt(options_.interrupt);
+  }
 
   [[nodiscard]] DeviceInfo describe() const override { return opencl::describe(device_); }
   [[nodiscard]] const Target& target() const override { return target_; }
@@ -57,6 +59,7 @@ class ClBackend : public Backend {
                             .programs = programs_,
                             .find = &find_kernel,
                             .replay = options_.replay,
+                            .interrupt = options_.interrupt,
                             .piece_bytes = target_.largest_buffer()},
                            plan, bindings);
   }

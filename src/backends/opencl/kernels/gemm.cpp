@@ -1,0 +1,126 @@
+// Chooses the kernel for a matrix product (plain, panel on CPUs, direct on GPUs), and what they share.
+#include "backends/opencl/kernels/gemm.h"
+
+#include <array>
+#include <bit>
+
+#include "base/error.h"
+
+namespace stoker::opencl {
+namespace {
+
+constexpr std::int64_t kGroup = 64;
+constexpr std::int64_t kSumChunks = 16;  // rows of partial sums
+
+std::int64_t sum_count(const KernelContext& context) {
+  return static_cast<std::int64_t>(sum_outputs(context.node).size());
+}
+
+// Rows of a work-item where one work-item makes a column: all of a chunk if their sum is wanted, else one.
+std::int64_t rows_each(const KernelContext& context, std::int64_t rows) {
+  return sum_count(context) > 0 ? ceil_div(rows, kSumChunks) : 1;
+}
+
+std::int64_t chunk_sums(const KernelContext& context, std::int64_t rows, std::int64_t columns) {
+  return sum_count(context) > 0 ? ceil_div(rows, rows_each(context, rows)) * sum_count(context) * columns : 0;
+}
+
+// Kernels that cut a product otherwise than gemm_plain have parameters.
+bool is_panel(const KernelContext& context, const Params& params) { return !params.empty() && context.device.is_cpu(); }
+
+}  // namespace
+
+void append_args(std::vector<Arg>& args, const std::vector<Arg>& more) {
+  args.insert(args.end(), more.begin(), more.end());
+}
+
+int plain_input(const Node& node, int operand) {
+  if (!node.fusion) return operand;
+  const Prologue& prologue = node.fusion->operands[static_cast<std::size_t>(operand)];
+  const bool plain = prologue.expr.is_identity() && prologue.args[0].access == Access::full;
+  return plain ? prologue.args[0].input : -1;
+}
+
+std::string problem_name(const GemmProblem& problem) {
+  const auto size = [](std::int64_t n) { return std::bit_ceil(static_cast<std::uint64_t>(n)); };
+  return str(problem.transpose_a ? "T" : "N", problem.transpose_b ? "T" : "N", " ", size(problem.m), "x",
+             size(problem.n), "x", size(problem.k));
+}
+
+std::vector<Work> gemm_work(const KernelContext& context, const GemmProblem& problem, const Rendered* own_a) {
+  const Params& params = context.tuning.params("gemm", problem_name(problem));
+  if (is_panel(context, params)) return gemm_panel(context, problem, params, own_a);
+  DCHECK(own_a == nullptr);
+  return params.empty() ? gemm_plain(context, problem) : gemm_direct(context, problem, params);
+}
+
+std::int64_t gemm_workspace(const KernelContext& context, const GemmProblem& problem) {
+  const Params& params = context.tuning.params("gemm", problem_name(problem));
+  if (is_panel(context, params)) return gemm_panel_workspace(context, problem, params);
+  return params.empty() ? gemm_plain_workspace(context, problem) : gemm_direct_workspace(context, problem, params);
+}
+
+std::vector<Work> gemm_plain(const KernelContext& context, const GemmProblem& problem) {
+  constexpr std::array widths = {1};
+  const Rendered a = render_operand(context, problem.a, "A", widths, false);
+  const Rendered b = render_operand(context, problem.b, "B", widths, false);
+  const Rendered y = render_epilogue(context, "Y", widths, false);
+  Launch launch{.program = {"gemm_plain",
+                            a.text + b.text + y.text,
+                            {{"TA", problem.transpose_a ? 1 : 0}, {"TB", problem.transpose_b ? 1 : 0}}},
+                .kernel = "gemm_plain",
+                .cost = cost_of(context.graph, context.node)};
+  const std::int64_t each = rows_each(context, problem.rows());
+  for (const std::int64_t number :
+       {problem.rows(), problem.m, problem.n, problem.k, each, problem.batched_a ? problem.m * problem.k : 0,
+        problem.batched_b ? problem.n * problem.k : 0})
+    launch.args.push_back(Arg::integer(number));
+  append_args(launch.args, a.args);
+  append_args(launch.args, b.args);
+  const std::int64_t chunks = ceil_div(problem.rows(), each);
+  GemmScratch scratch(context.scratch);
+  const Place partials = scratch.floats(chunk_sums(context, problem.rows(), problem.n));
+  const bool sums = sum_count(context) > 0;
+  if (sums) launch.args.push_back(Arg::tensor(partials));
+  append_args(launch.args, y.args);
+  launch.global = {static_cast<std::size_t>(round_up(problem.n, kGroup)), static_cast<std::size_t>(chunks), 1};
+  launch.local = {static_cast<std::size_t>(kGroup), 1, 1};
+  std::vector<Work> work{std::move(launch)};
+  if (sums) work.emplace_back(combine_sums(context, partials, chunks, problem.n));
+  return work;
+}
+
+std::int64_t gemm_plain_workspace(const KernelContext& context, const GemmProblem& problem) {
+  GemmScratch scratch({});
+  static_cast<void>(scratch.floats(chunk_sums(context, problem.rows(), problem.n)));
+  return scratch.used();
+}
+
+std::int64_t reduce_sums(const KernelContext& context, const GemmProblem& problem) {
+  return chunk_sums(context, problem.m, problem.n);
+}
+
+void append_reduce(std::vector<Work>& work, const KernelContext& context, const GemmProblem& problem,
+                   std::int64_t parts, const Place& from, const Place& sums) {
+  const int widest = context.device.is_cpu() ? 16 : 4;
+  const int width = problem.n % widest == 0 ? widest : problem.n % 4 == 0 ? 4 : 1;
+  const std::array widths = {width};
+  const Rendered y = render_epilogue(context, "Y", widths, true);
+  Launch launch{.program = {"gemm_reduce", y.text, {{"VEC", width}}}, .kernel = "gemm_reduce"};
+  const std::int64_t each = rows_each(context, problem.m);
+  const std::int64_t chunks = ceil_div(problem.m, each);
+  launch.args = {Arg::integer(problem.m), Arg::integer(problem.n), Arg::integer(parts), Arg::integer(each),
+                 Arg::tensor(from)};
+  const bool has_sums = sum_count(context) > 0;
+  if (has_sums) launch.args.push_back(Arg::tensor(sums));
+  append_args(launch.args, y.args);
+  launch.global = {static_cast<std::size_t>(round_up(chunks * (problem.n / width), kGroup)), 1, 1};
+  launch.local = {static_cast<std::size_t>(kGroup), 1, 1};
+  const double elements = static_cast<double>(problem.m) * static_cast<double>(problem.n);
+  launch.cost = {.flops = elements * static_cast<double>(parts),
+                 .bytes = 4.0 * elements * static_cast<double>(parts + 1)};
+  work.emplace_back(std::move(launch));
+  if (has_sums) work.emplace_back(combine_sums(context, sums, chunks, problem.n));
+}
+
+}  // namespace stoker::opencl

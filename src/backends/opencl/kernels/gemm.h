@@ -1,0 +1,78 @@
+// Matrix products as launches: C = op(A) op(B) with the node's prologues and epilogue. matmul is one; so is a
+// convolution of 1 x 1, stride 1, and with an A of its own any other (gemm_panel.cl).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "backends/opencl/kernel.h"
+#include "backends/opencl/render.h"
+#include "backends/opencl/tuning.h"
+
+namespace stoker::opencl {
+
+struct GemmProblem {
+  std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t batch = 1;
+  bool transpose_a = false;  // A is [K, M], not [M, K]
+  bool transpose_b = false;  // B is [N, K], not [K, N]
+  bool batched_a = false;    // one matrix for each item of the batch, not one for all
+  bool batched_b = false;
+  int a = 0, b = 1;  // which operands of the node they are
+
+  [[nodiscard]] std::int64_t rows() const { return batch * m; }
+  [[nodiscard]] std::int64_t a_items() const { return batched_a ? batch : 1; }
+  [[nodiscard]] std::int64_t b_items() const { return batched_b ? batch : 1; }
+};
+
+// "NT 64x512x512": layout, and sizes rounded up to powers of two. The key of tuned entries.
+[[nodiscard]] std::string problem_name(const GemmProblem& problem);
+
+// The launches that compute the problem as the tuning says, and the workspace that they need. `own_a`, for
+// gemm_panel.cl (devices that are CPUs) only, brings A from elsewhere: its text defines A_BLOCK, A_PARAMS and A_PASS.
+[[nodiscard]] std::vector<Work> gemm_work(const KernelContext& context, const GemmProblem& problem,
+                                          const Rendered* own_a = nullptr);
+[[nodiscard]] std::int64_t gemm_workspace(const KernelContext& context, const GemmProblem& problem);
+
+// The kernels behind it.
+[[nodiscard]] std::vector<Work> gemm_plain(const KernelContext& context, const GemmProblem& problem);
+[[nodiscard]] std::int64_t gemm_plain_workspace(const KernelContext& context, const GemmProblem& problem);
+[[nodiscard]] std::vector<Work> gemm_panel(const KernelContext& context, const GemmProblem& problem,
+                                           const Params& params, const Rendered* own_a = nullptr);
+[[nodiscard]] std::int64_t gemm_panel_workspace(const KernelContext& context, const GemmProblem& problem,
+                                                const Params& params);
+[[nodiscard]] std::vector<Work> gemm_direct(const KernelContext& context, const GemmProblem& problem,
+                                            const Params& params);
+[[nodiscard]] std::int64_t gemm_direct_workspace(const KernelContext& context, const GemmProblem& problem,
+                                                 const Params& params);
+
+// Appends the launch that adds up `parts` results [parts][M][N] at `from` and applies the epilogue, and what follows
+// it. `sums`: room for reduce_sums() floats.
+void append_reduce(std::vector<Work>& work, const KernelContext& context, const GemmProblem& problem,
+                   std::int64_t parts, const Place& from, const Place& sums);
+[[nodiscard]] std::int64_t reduce_sums(const KernelContext& context, const GemmProblem& problem);
+
+void append_args(std::vector<Arg>& args, const std::vector<Arg>& more);
+// The node's input that is the operand as it stands; -1 where a prologue computes it.
+[[nodiscard]] int plain_input(const Node& node, int operand);
+
+// Hands out pieces of a workspace; with an empty place it only counts.
+class GemmScratch {
+ public:
+  explicit GemmScratch(const Place& scratch) : scratch_(scratch) {}
+
+  [[nodiscard]] Place floats(std::int64_t count) {
+    const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(float));
+    const Place piece = part(scratch_, used_, bytes);
+    used_ += round_up(bytes, 128);
+    return piece;
+  }
+  [[nodiscard]] std::int64_t used() const { return used_; }
+
+ private:
+  Place scratch_;
+  std::int64_t used_ = 0;
+};
+
+}  // namespace stoker::opencl

@@ -1,0 +1,182 @@
+// gemm_panel.cl: how a product is cut into macro-tiles and parts of K on a device that is a CPU, and its launches.
+#include <algorithm>
+#include <array>
+
+#include "backends/opencl/kernels/gemm.h"
+
+namespace stoker::opencl {
+namespace {
+
+constexpr std::int64_t kGroupMacs = std::int64_t{1} << 19;   // about 6 us of one thread: no macro-tile need be smaller
+constexpr std::int64_t kGroups = 32;                         // runtimes hand out groups in halves of what is left
+constexpr std::int64_t kPackedMacs = std::int64_t{1} << 23;  // from here on a launch that packs B pays
+
+enum From : int { in_place = 0, packed_here = 1, packed_before = 2 };  // FROM of gemm_panel.cl
+
+struct PanelCut {
+  std::int64_t v = 0, nv = 0, mr = 0, kc = 0;  // the defines
+  std::int64_t mc = 0, nc = 0;                 // the macro-tile
+  std::int64_t k_each = 0, parts = 1;
+  int from = packed_here;
+
+  [[nodiscard]] std::int64_t nr() const { return nv * v; }
+};
+
+std::int64_t groups(const GemmProblem& p, const PanelCut& cut) {
+  return ceil_div(p.m, cut.mc) * ceil_div(p.n, cut.nc) * p.batch * cut.parts;
+}
+
+// Floats of local memory: the block of A, the macro-tile, the panel of B.
+std::int64_t local_a(const GemmProblem& p, const PanelCut& cut) {
+  return cut.mc * (p.transpose_a ? std::min(cut.kc, p.k) : cut.kc + cut.v);
+}
+std::int64_t local_b(const GemmProblem& p, const PanelCut& cut) {
+  return cut.from == packed_here ? std::min(cut.kc, p.k) * cut.nr() : 0;
+}
+
+// The register tile: narrower and lower where the result's edge would leave much of it idle.
+void choose_tile(const GemmProblem& p, PanelCut& cut) {
+  const std::int64_t lower = cut.mr * 2 / 3;
+  if (p.m <= 8 * cut.mr && round_up(p.m, lower) < round_up(p.m, cut.mr)) cut.mr = lower;
+  const std::int64_t rest = p.n % cut.nr();
+  if (rest > 0 && rest <= cut.v && p.n < 4 * cut.nr()) cut.nv = 1;
+}
+
+// Macro-tiles small enough for all threads to have some, K in parts where it is long and M and N are not.
+void choose_macro_tile(const GemmProblem& p, PanelCut& cut) {
+  cut.mc = std::min(round_up(cut.mc, cut.mr), round_up(p.m, cut.mr));
+  cut.nc = std::min(round_up(cut.nc, cut.nr()), round_up(p.n, cut.nr()));
+  const std::int64_t wanted = std::clamp<std::int64_t>(p.m * p.n * p.k * p.batch / kGroupMacs, 1, kGroups);
+  if (p.batch == 1 && p.k >= 8 * cut.kc && groups(p, cut) < wanted) {
+    cut.parts = std::min(ceil_div(wanted, groups(p, cut)), p.k / (2 * cut.kc));
+    cut.k_each = round_up(ceil_div(p.k, cut.parts), cut.kc);
+    cut.parts = ceil_div(p.k, cut.k_each);
+  }
+  while (groups(p, cut) < wanted && cut.nc > cut.nr()) cut.nc = round_up(cut.nc / 2, cut.nr());
+  while (groups(p, cut) < wanted && cut.mc > 2 * cut.mr) cut.mc = round_up(cut.mc / 2, cut.mr);
+}
+
+PanelCut make_cut(const KernelContext& context, const GemmProblem& p, const Params& params) {
+  PanelCut cut{.v = param(params, "V"),
+               .nv = param(params, "NV"),
+               .mr = param(params, "MR"),
+               .kc = param(params, "KC"),
+               .mc = param(params, "MC"),
+               .nc = param(params, "NC"),
+               .k_each = p.k};
+  choose_tile(p, cut);
+  choose_macro_tile(p, cut);
+  if (!p.transpose_b && plain_input(context.node, p.b) >= 0 && p.n % cut.nr() == 0 && p.m <= 3 * cut.mr)
+    cut.from = in_place;
+  else if (ceil_div(p.m, cut.mc) > 2 && p.m * p.n * p.k >= kPackedMacs)
+    cut.from = packed_before;
+  const std::int64_t room = context.device.local_bytes / static_cast<std::int64_t>(sizeof(float));
+  const auto fits = [&] { return local_a(p, cut) + local_b(p, cut) + cut.mc * cut.nc <= room; };
+  while (!fits() && cut.nc > cut.nr()) cut.nc = round_up(cut.nc / 2, cut.nr());
+  while (!fits() && cut.mc > cut.mr) cut.mc = round_up(cut.mc / 2, cut.mr);
+  if (!fits()) cut.from = packed_before;
+  return cut;
+}
+
+// The workspace's pieces.
+struct Pieces {
+  Place panels, parts, sums;
+  std::int64_t bytes = 0;
+};
+
+Pieces place_pieces(const KernelContext& context, const GemmProblem& p, const PanelCut& cut) {
+  GemmScratch scratch(context.scratch);
+  Pieces pieces;
+  if (cut.from == packed_before) pieces.panels = scratch.floats(p.b_items() * round_up(p.n, cut.nr()) * p.k);
+  if (cut.parts > 1) {
+    pieces.parts = scratch.floats(cut.parts * p.m * p.n);
+    pieces.sums = scratch.floats(reduce_sums(context, p));
+  } else {
+    const auto sums = static_cast<std::int64_t>(sum_outputs(context.node).size());
+    pieces.sums = scratch.floats(p.batch * ceil_div(p.m, cut.mc) * sums * p.n);
+  }
+  pieces.bytes = scratch.used();
+  return pieces;
+}
+
+std::vector<std::pair<std::string, int>> defines(const GemmProblem& p, const PanelCut& cut) {
+  return {{"V", static_cast<int>(cut.v)},
+          {"NV", static_cast<int>(cut.nv)},
+          {"MR", static_cast<int>(cut.mr)},
+          {"KC", static_cast<int>(cut.kc)},
+          {"TA", p.transpose_a ? 1 : 0},
+          {"TB", p.transpose_b ? 1 : 0},
+          {"FROM", cut.from}};
+}
+
+std::array<std::size_t, 3> range(std::int64_t x, std::int64_t y, std::int64_t z) {
+  return {static_cast<std::size_t>(x), static_cast<std::size_t>(y), static_cast<std::size_t>(z)};
+}
+
+Launch pack_launch(const GemmProblem& p, const PanelCut& cut, const Program& program, const Rendered& b,
+                   const Place& panels) {
+  Launch launch{.program = program, .kernel = "gemm_pack"};
+  launch.args = {Arg::integer(p.n), Arg::integer(p.k), Arg::integer(p.n * p.k), Arg::tensor(panels)};
+  append_args(launch.args, b.args);
+  launch.global = range(ceil_div(p.k, cut.kc), ceil_div(p.n, cut.nr()), p.b_items());
+  launch.cost = {.flops = 0, .bytes = 8.0 * static_cast<double>(p.b_items() * p.n * p.k)};
+  return launch;
+}
+
+Launch panel_launch(const KernelContext& context, const GemmProblem& p, const PanelCut& cut, const Program& program,
+                    const Pieces& pieces) {
+  Launch launch{.program = program, .kernel = "gemm_panel", .cost = cost_of(context.graph, context.node)};
+  for (const std::int64_t number :
+       {p.m, p.n, p.k, cut.k_each, cut.mc, cut.nc, p.batched_a ? p.m * p.k : 0, p.batched_b ? p.n * p.k : 0})
+    launch.args.push_back(Arg::integer(number));
+  const auto local = [](std::int64_t floats) { return Arg::local(floats * static_cast<std::int64_t>(sizeof(float))); };
+  launch.args.push_back(local(local_a(p, cut)));
+  launch.args.push_back(local(cut.mc * cut.nc));
+  if (cut.from == packed_here) {
+    launch.args.push_back(local(local_b(p, cut)));
+  } else {
+    const int input = plain_input(context.node, p.b);
+    launch.args.push_back(
+        Arg::tensor(cut.from == packed_before ? pieces.panels : context.inputs[static_cast<std::size_t>(input)]));
+  }
+  launch.global = range(ceil_div(p.n, cut.nc), ceil_div(p.m, cut.mc), p.batch * cut.parts);
+  return launch;
+}
+
+}  // namespace
+
+std::int64_t gemm_panel_workspace(const KernelContext& context, const GemmProblem& problem, const Params& params) {
+  return place_pieces(context, problem, make_cut(context, problem, params)).bytes;
+}
+
+std::vector<Work> gemm_panel(const KernelContext& context, const GemmProblem& problem, const Params& params,
+                             const Rendered* own_a) {
+  const PanelCut cut = make_cut(context, problem, params);
+  const Pieces pieces = place_pieces(context, problem, cut);
+  const std::array wide = {1, static_cast<int>(cut.v)};
+  const std::array turned = {1, 4};
+  const Rendered a = own_a != nullptr ? *own_a : render_operand(context, problem.a, "A", wide, false);
+  const Rendered b = render_operand(context, problem.b, "B", problem.transpose_b ? turned : wide, false);
+  const bool split = cut.parts > 1;
+  const Rendered y =
+      split ? Rendered{.text = {}, .args = {Arg::tensor(pieces.parts)}} : render_epilogue(context, "Y", wide, false);
+  const Program program{"gemm_panel", a.text + b.text + y.text, defines(problem, cut)};
+  const bool sums = !split && !sum_outputs(context.node).empty();
+
+  std::vector<Work> work;
+  if (cut.from == packed_before) work.emplace_back(pack_launch(problem, cut, program, b, pieces.panels));
+  Launch launch = panel_launch(context, problem, cut, program, pieces);
+  append_args(launch.args, a.args);
+  append_args(launch.args, b.args);
+  if (sums) launch.args.push_back(Arg::tensor(pieces.sums));
+  append_args(launch.args, y.args);
+  work.emplace_back(std::move(launch));
+  if (split) append_reduce(work, context, problem, cut.parts, pieces.parts, pieces.sums);
+  if (sums) {
+    const std::int64_t blocks = problem.batch * ceil_div(problem.m, cut.mc);
+    work.emplace_back(combine_sums(context, pieces.sums, blocks, problem.n));
+  }
+  return work;
+}
+
+}  // namespace stoker::opencl
