@@ -70,7 +70,7 @@ std::string program_text(const Expr& expr, int width, bool aligned) {
     const std::string at = str(j * kElements, " + i");
     stores += store_text(DType::f32, "out", at, str("y", j), width, aligned) + "\n";
   }
-  return str(render_prelude(expr),
+  return str(render_prelude(expr, std::span(&width, 1)),
              "kernel void run(global const float* a, global const float* b, global const float* c, global const int* "
              "numbers, global float* out) {\n  const int i = (int)get_global_id(0) * ",
              width, ";\n", render_body(expr, operands, results, width, str("i + ", kFirstElement)), stores, "}\n");

@@ -111,7 +111,7 @@ TEST(Stages, find_their_arguments_in_the_table) {
   ASSERT_EQ(table.patches.size(), 2U);
   EXPECT_EQ(table.patches[1].word, static_cast<int>(at) + 8);
   EXPECT_EQ(table.patches[1].place, arena(200000));
-  EXPECT_EQ(launches[0].launch.args.size(), 1U + kStageBuffers);
+  EXPECT_EQ(launches[0].launch.args.size(), 3U);
   EXPECT_EQ(launches[0].launch.args[2].place, arena(200000));
 }
 
