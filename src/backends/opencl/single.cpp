@@ -19,7 +19,6 @@ constexpr std::string_view kMacros = R"(#define F32(k) ((global float*)single_##
 #define ITEM ((int)get_global_id(0))
 #define ITEMS ((int)get_global_size(0))
 #define SCRATCH single_scratch
-#define SYNC() barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE)
 )";
 
 // A body as the one line that a macro is. Line comments would swallow what follows.

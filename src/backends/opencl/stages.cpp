@@ -26,13 +26,17 @@ constexpr std::string_view kPrelude = R"(#define STAGE_PARAMS \
 #define ITEM stage_item
 #define ITEMS stage_items
 #define SCRATCH stage_scratch
+)";
+// A GPU's work-items side by side read side by side; a CPU's thread reads on, and its one work-item waits for nobody
+// (PoCL copies all the code behind a barrier that stands in a branch).
+constexpr std::string_view kForItemsGpu =
+    R"(#define FOR_ITEMS(i, n) for (int i = ITEM; i < (n); i += ITEMS)
 #define SYNC() barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE)
 )";
-// A GPU's work-items side by side read side by side; a CPU's thread reads on.
-constexpr std::string_view kForItemsGpu = "#define FOR_ITEMS(i, n) for (int i = ITEM; i < (n); i += ITEMS)\n";
 constexpr std::string_view kForItemsCpu = R"(#define STAGE_SHARE(n) (((n) + ITEMS - 1) / ITEMS)
 #define FOR_ITEMS(i, n) \
   for (int i = STAGE_SHARE(n) * ITEM, i##_end = min(STAGE_SHARE(n) * (ITEM + 1), (int)(n)); i < i##_end; ++i)
+#define SYNC()
 )";
 
 // The buffers as parameters, as arguments, and chosen by number. A choice between few is cheaper.

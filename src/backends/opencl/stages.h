@@ -32,7 +32,7 @@ struct MergedLaunch {
 
 inline constexpr int kStageBuffers = 8;
 
-// The definition of FOR_ITEMS (kernel.h) over ITEM and ITEMS.
+// The definitions of FOR_ITEMS (kernel.h) over ITEM and ITEMS, and of SYNC.
 [[nodiscard]] std::string_view for_items(const Device& device);
 
 // Whether the places share a byte.

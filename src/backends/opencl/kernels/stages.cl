@@ -29,7 +29,7 @@ __attribute__((reqd_work_group_size(LOCAL, 1, 1))) kernel void stages(global con
       default: break;
     }
     at = words[1];
-#if CHAIN
+#if CHAIN && LOCAL > 1
     if (words[2] != 0) barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
 #endif
   }
