@@ -8,12 +8,28 @@ namespace stoker::opencl {
 namespace {
 
 constexpr const char* kClblast = "CLBlast's tuned database, fp32 GEMM; registers and spills by tools/phones";
-constexpr const char* kMeasured = "bench_opencl_gemm on PoCL";
 constexpr const char* kPocl = "measured on PoCL 3.1, AVX-512";
 constexpr const char* kNoSpills = "no spills with Mesa's compiler";
 
 const std::vector<Seed>& seeds() {
   static const std::vector<Seed> rows = {
+      // GPUs: gemm_direct.cl. TM x TN results a work-item, GX x GY work-items a group, IMAGE as there.
+      {"gemm", Family::adreno, {{"TM", 4}, {"TN", 8}, {"IMAGE", 3}, {"GX", 8}, {"GY", 16}}, kClblast},
+      {"gemm", Family::mali, {{"TM", 4}, {"TN", 4}, {"IMAGE", 0}, {"GX", 8}, {"GY", 8}}, kClblast},
+      {"gemm", Family::powervr, {{"TM", 8}, {"TN", 8}, {"IMAGE", 0}, {"GX", 8}, {"GY", 8}}, kClblast},
+      {"gemm", Family::other, {{"TM", 4}, {"TN", 4}, {"IMAGE", 0}, {"GX", 8}, {"GY", 8}}, "the least registers"},
+      // CPUs: gemm_panel.cl. The tile MR x (NV * V) fills the registers; MC x NC the macro-tile, KC the depth of a
+      // block.
+      {"gemm",
+       Family::cpu,
+       {{"V", 4}, {"NV", 2}, {"MR", 8}, {"KC", 256}, {"MC", 96}, {"NC", 256}},
+       "fits 32 short registers"},
+      {"gemm",
+       Family::cpu,
+       {{"V", 8}, {"NV", 2}, {"MR", 6}, {"KC", 256}, {"MC", 96}, {"NC", 256}},
+       "fits 16 registers",
+       8},
+      {"gemm", Family::cpu, {{"V", 16}, {"NV", 2}, {"MR", 12}, {"KC", 256}, {"MC", 96}, {"NC", 256}}, kPocl, 16},
       {"depthwise", Family::cpu, {{"VEC", 16}, {"ROWS", 4}, {"GROUP", 1}}, kPocl, 16},
       {"depthwise", Family::cpu, {{"VEC", 8}, {"ROWS", 2}, {"GROUP", 1}}, "fits 16 registers", 8},
       {"depthwise", Family::cpu, {{"VEC", 4}, {"ROWS", 2}, {"GROUP", 1}}, "fits 32 short registers"},
@@ -41,16 +57,6 @@ const std::vector<Seed>& seeds() {
        Family::other,
        {{"TM", 4}, {"TN", 4}, {"PIXELS", 1}, {"IMAGE", 0}, {"POINTERS", 0}, {"GROUP", 64}},
        kNoSpills},
-      // GPUs: gemm_direct.cl. TM x TN results a work-item, GX x GY work-items a group, IMAGE as there.
-      {"gemm", Family::adreno, {{"TM", 4}, {"TN", 8}, {"IMAGE", 3}, {"GX", 8}, {"GY", 16}}, kClblast},
-      {"gemm", Family::mali, {{"TM", 4}, {"TN", 4}, {"IMAGE", 0}, {"GX", 8}, {"GY", 8}}, kClblast},
-      {"gemm", Family::powervr, {{"TM", 8}, {"TN", 8}, {"IMAGE", 0}, {"GX", 8}, {"GY", 8}}, kClblast},
-      {"gemm", Family::other, {{"TM", 4}, {"TN", 4}, {"IMAGE", 0}, {"GX", 8}, {"GY", 8}}, "the least registers"},
-      // CPUs: gemm_panel.cl. The tile MR x (NV * V) fills the registers; MC x NC the macro-tile, KC the depth of a
-      // block.
-      {"gemm", Family::cpu, {{"V", 4}, {"NV", 2}, {"MR", 8}, {"KC", 256}, {"MC", 96}, {"NC", 256}}, kMeasured},
-      {"gemm", Family::cpu, {{"V", 8}, {"NV", 2}, {"MR", 6}, {"KC", 256}, {"MC", 96}, {"NC", 256}}, kMeasured, 8},
-      {"gemm", Family::cpu, {{"V", 16}, {"NV", 2}, {"MR", 12}, {"KC", 256}, {"MC", 96}, {"NC", 256}}, kMeasured, 16},
   };
   return rows;
 }
