@@ -10,7 +10,6 @@ namespace {
 constexpr const char* kClblast = "CLBlast's tuned database, fp32 GEMM; registers and spills by tools/phones";
 constexpr const char* kPocl = "measured on PoCL 3.1, AVX-512";
 constexpr const char* kNoSpills = "no spills with Mesa's compiler";
-constexpr const char* kMeasured = "bench_opencl_gemm on PoCL";
 
 const std::vector<Seed>& seeds() {
   static const std::vector<Seed> rows = {
@@ -21,9 +20,16 @@ const std::vector<Seed>& seeds() {
       {"gemm", Family::other, {{"TM", 4}, {"TN", 4}, {"IMAGE", 0}, {"GX", 8}, {"GY", 8}}, "the least registers"},
       // CPUs: gemm_panel.cl. The tile MR x (NV * V) fills the registers; MC x NC the macro-tile, KC the depth of a
       // block.
-      {"gemm", Family::cpu, {{"V", 4}, {"NV", 2}, {"MR", 8}, {"KC", 256}, {"MC", 96}, {"NC", 256}}, kMeasured},
-      {"gemm", Family::cpu, {{"V", 8}, {"NV", 2}, {"MR", 6}, {"KC", 256}, {"MC", 96}, {"NC", 256}}, kMeasured, 8},
-      {"gemm", Family::cpu, {{"V", 16}, {"NV", 2}, {"MR", 12}, {"KC", 256}, {"MC", 96}, {"NC", 256}}, kMeasured, 16},
+      {"gemm",
+       Family::cpu,
+       {{"V", 4}, {"NV", 2}, {"MR", 8}, {"KC", 256}, {"MC", 96}, {"NC", 256}},
+       "fits 32 short registers"},
+      {"gemm",
+       Family::cpu,
+       {{"V", 8}, {"NV", 2}, {"MR", 6}, {"KC", 256}, {"MC", 96}, {"NC", 256}},
+       "fits 16 registers",
+       8},
+      {"gemm", Family::cpu, {{"V", 16}, {"NV", 2}, {"MR", 12}, {"KC", 256}, {"MC", 96}, {"NC", 256}}, kPocl, 16},
       {"depthwise", Family::cpu, {{"VEC", 16}, {"ROWS", 4}, {"GROUP", 1}}, kPocl, 16},
       {"depthwise", Family::cpu, {{"VEC", 8}, {"ROWS", 2}, {"GROUP", 1}}, "fits 16 registers", 8},
       {"depthwise", Family::cpu, {{"VEC", 4}, {"ROWS", 2}, {"GROUP", 1}}, "fits 32 short registers"},
@@ -34,6 +40,23 @@ const std::vector<Seed>& seeds() {
       {"pooling", Family::cpu, {{"VEC", 8}, {"OVERLAP", 1}, {"GROUP", 1}}, "a native register", 8},
       {"pooling", Family::cpu, {{"VEC", 4}, {"OVERLAP", 1}, {"GROUP", 1}}, "a native register"},
       {"pooling", Family::other, {{"VEC", 4}, {"OVERLAP", 0}, {"GROUP", 64}}, kNoSpills},
+      // Convolution on GPUs: conv2d_tile.cl and conv2d_weight_tile.cl, tiles as there, GROUP work-items a group.
+      {"conv2d",
+       Family::adreno,
+       {{"TM", 4}, {"TN", 8}, {"TAPS", 5}, {"IMAGE", 1}, {"POINTERS", 1}, {"GROUP", 64}},
+       kNoSpills},
+      {"conv2d",
+       Family::other,
+       {{"TM", 2}, {"TN", 4}, {"TAPS", 3}, {"IMAGE", 0}, {"POINTERS", 0}, {"GROUP", 64}},
+       kNoSpills},
+      {"conv2d_weight",
+       Family::adreno,
+       {{"TM", 8}, {"TN", 8}, {"PIXELS", 2}, {"IMAGE", 2}, {"POINTERS", 1}, {"GROUP", 64}},
+       kNoSpills},
+      {"conv2d_weight",
+       Family::other,
+       {{"TM", 4}, {"TN", 4}, {"PIXELS", 1}, {"IMAGE", 0}, {"POINTERS", 0}, {"GROUP", 64}},
+       kNoSpills},
   };
   return rows;
 }
