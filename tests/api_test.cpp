@@ -136,7 +136,7 @@ TEST(Api, MistakesAreErrorsThatSayWhatIsWrong) {
   EXPECT_TRUE(has(message([&] { net.set_parameter("0.bias", std::vector<float>(2)); }), "3 values, not 2"));
   EXPECT_TRUE(has(message([&] { Network(Model::layers({2, 3}), {.momentum = 1.5}); }), "momentum"));
   EXPECT_TRUE(has(message([&] { Network(Model::layers({2, 3}), {.nesterov = true}); }), "nesterov"));
-  EXPECT_TRUE(has(message([&] { Network(Model::layers({2, 3}), {.device = "opencl"}); }), "cpu"));
+  EXPECT_TRUE(has(message([&] { Network(Model::layers({2, 3}), {.device = "toaster"}); }), "cpu"));
   EXPECT_TRUE(has(message([&] { compute({1, 2}, 3, [](Builder&, Tensor x) { return x; }); }), "[1,3]"));
   EXPECT_TRUE(has(message([&] { compute({1, 2}, 2, [](Builder&, Tensor) { return Tensor(); }); }), "no op made"));
   EXPECT_TRUE(has(message([&] {

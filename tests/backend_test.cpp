@@ -1,5 +1,5 @@
-// The CPU backend against the references: every op case forward and backward, random fused nodes, whole training steps;
-// the same bits for 1, 2 and 3 threads.
+// Every backend against the references: every op case forward and backward, random fused nodes, whole training steps;
+// on the CPU the same bits for 1, 2 and 3 threads, on OpenCL devices the same bits recorded and enqueued one by one.
 #include "backends/backend.h"
 
 #include <gtest/gtest.h>
@@ -58,9 +58,10 @@ bool same_bits(const std::vector<RefTensor>& a, const std::vector<RefTensor>& b)
   return a.size() == b.size();
 }
 
-class CpuBackends {
+// The ways to run a graph that must give the same bits.
+class Backends {
  public:
-  // Outputs followed by states, after checking that 1, 2 and 3 threads agree to the bit.
+  // Outputs followed by states, after checking that all ways agree to the bit.
   std::vector<RefTensor> run(const Graph& graph, const std::vector<RefTensor>& inputs,
                              const std::vector<RefTensor>& states, const std::string& what,
                              const PassOptions& passes = {}) {
@@ -72,21 +73,45 @@ class CpuBackends {
       if (i == 0) {
         first = std::move(result);
       } else {
-        EXPECT_TRUE(same_bits(first, result)) << what << ": " << i + 1 << " threads give other bits than one";
+        EXPECT_TRUE(same_bits(first, result)) << what << ": way " << i + 1 << " gives other bits than the first";
       }
     }
     return first;
   }
 
+  void add(const std::string& device, const BackendOptions& options) {
+    backends_.push_back(make_backend(device, options));
+  }
   Backend& one() { return *backends_[0]; }
 
  private:
-  std::vector<std::unique_ptr<Backend>> backends_ = [] {
-    std::vector<std::unique_ptr<Backend>> list;
-    for (const int threads : {1, 2, 3}) list.push_back(make_backend("cpu", {.threads = threads}));
-    return list;
-  }();
+  std::vector<std::unique_ptr<Backend>> backends_;
 };
+
+// The parameter is a kind of device: "cpu", or "opencl" for all of that kind.
+class EveryBackend : public testing::TestWithParam<const char*> {
+ protected:
+  // Calls test(backends) for each device of the kind.
+  template <typename Test>
+  void for_devices(const Test& test) {
+    const std::string kind = GetParam();
+    bool found = false;
+    for (const DeviceInfo& device : list_devices()) {
+      if (!device.id.starts_with(kind)) continue;
+      found = true;
+      SCOPED_TRACE(device.id + " " + device.name);
+      Backends backends;
+      if (kind == "cpu") {
+        for (const int threads : {1, 2, 3}) backends.add("cpu", {.threads = threads});
+      } else {
+        for (const bool replay : {true, false}) backends.add(device.id, {.self_test = false, .replay = replay});
+      }
+      test(backends);
+    }
+    if (!found) GTEST_SKIP() << "there is no device of kind " << kind;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Devices, EveryBackend, testing::Values("cpu", "opencl"));
 
 std::vector<RefTensor> reference(const Graph& graph, const std::vector<RefTensor>& inputs,
                                  std::vector<RefTensor> states) {
@@ -103,49 +128,51 @@ PassOptions only_required() {
   return options;
 }
 
-TEST(CpuBackend, runs_every_op_case_forward) {
-  CpuBackends backends;
-  for (const OpCase& op_case : all_op_cases()) {
-    const Graph graph = graph_of(op_case);
-    const std::vector<RefTensor> inputs = random_inputs(op_case, 11);
-    const std::vector<RefTensor> states = zero_states(graph);
-    const std::vector<RefTensor> expected = reference(graph, inputs, states);
-    expect_near(expected, backends.run(graph, inputs, states, op_case.name, only_required()), op_case.tolerance,
-                op_case.name);
-    expect_near(expected, backends.run(graph, inputs, states, op_case.name), op_case.tolerance,
-                op_case.name + " (fused)");
-    if (testing::Test::HasFatalFailure()) return;
-  }
+TEST_P(EveryBackend, runs_every_op_case_forward) {
+  for_devices([](Backends& backends) {
+    for (const OpCase& op_case : all_op_cases()) {
+      const Graph graph = graph_of(op_case);
+      const std::vector<RefTensor> inputs = random_inputs(op_case, 11);
+      const std::vector<RefTensor> states = zero_states(graph);
+      const std::vector<RefTensor> expected = reference(graph, inputs, states);
+      expect_near(expected, backends.run(graph, inputs, states, op_case.name, only_required()), op_case.tolerance,
+                  op_case.name);
+      expect_near(expected, backends.run(graph, inputs, states, op_case.name), op_case.tolerance,
+                  op_case.name + " (fused)");
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  });
 }
 
-TEST(CpuBackend, runs_every_op_case_backward) {
-  CpuBackends backends;
-  for (const OpCase& op_case : all_op_cases()) {
-    if (!op_case.differentiable) continue;
-    GraphBuilder b;
-    std::vector<Value> inputs;
-    std::vector<Value> wrt;
-    for (std::size_t i = 0; i < op_case.inputs.size(); ++i) {
-      inputs.push_back(ops::input(b, "x" + std::to_string(i), op_case.inputs[i]));
-      if (op_case.inputs[i].dtype == DType::f32) wrt.push_back(inputs.back());
+TEST_P(EveryBackend, runs_every_op_case_backward) {
+  for_devices([](Backends& backends) {
+    for (const OpCase& op_case : all_op_cases()) {
+      if (!op_case.differentiable) continue;
+      GraphBuilder b;
+      std::vector<Value> inputs;
+      std::vector<Value> wrt;
+      for (std::size_t i = 0; i < op_case.inputs.size(); ++i) {
+        inputs.push_back(ops::input(b, "x" + std::to_string(i), op_case.inputs[i]));
+        if (op_case.inputs[i].dtype == DType::f32) wrt.push_back(inputs.back());
+      }
+      const Value y = op_case.build(b, inputs);
+      const Value cotangent = ops::input(b, "cotangent", b.spec(y));
+      const std::vector<Value> gradients = backward(b, std::span(&y, 1), std::span(&cotangent, 1), wrt);
+      for (std::size_t i = 0; i < gradients.size(); ++i) {
+        if (!gradients[i].is_none()) b.set_output("d" + std::to_string(i), gradients[i]);
+      }
+      std::vector<RefTensor> values = random_inputs(op_case, 12);
+      Random random(5);
+      RefTensor last{b.shape(y), {}};
+      for (std::int64_t i = 0; i < last.shape.elements(); ++i) last.data.push_back(random.uniform(-1, 1));
+      values.push_back(last);
+      const Graph graph = std::move(b).finish();
+      const std::vector<RefTensor> states = zero_states(graph);
+      expect_near(reference(graph, values, states), backends.run(graph, values, states, op_case.name + " backward"),
+                  5 * op_case.tolerance, op_case.name + " backward");
+      if (testing::Test::HasFatalFailure()) return;
     }
-    const Value y = op_case.build(b, inputs);
-    const Value cotangent = ops::input(b, "cotangent", b.spec(y));
-    const std::vector<Value> gradients = backward(b, std::span(&y, 1), std::span(&cotangent, 1), wrt);
-    for (std::size_t i = 0; i < gradients.size(); ++i) {
-      if (!gradients[i].is_none()) b.set_output("d" + std::to_string(i), gradients[i]);
-    }
-    std::vector<RefTensor> values = random_inputs(op_case, 12);
-    Random random(5);
-    RefTensor last{b.shape(y), {}};
-    for (std::int64_t i = 0; i < last.shape.elements(); ++i) last.data.push_back(random.uniform(-1, 1));
-    values.push_back(last);
-    const Graph graph = std::move(b).finish();
-    const std::vector<RefTensor> states = zero_states(graph);
-    expect_near(reference(graph, values, states), backends.run(graph, values, states, op_case.name + " backward"),
-                5 * op_case.tolerance, op_case.name + " backward");
-    if (testing::Test::HasFatalFailure()) return;
-  }
+  });
 }
 
 // Puts a random pointwise computation before an operand: what a prologue does.
@@ -184,52 +211,53 @@ void random_epilogue(GraphBuilder& b, Random& random, Value y, std::vector<Spec>
   b.set_output("squares", ops::reduce_sum(b, ops::mul(b, z, z), rows));
 }
 
-TEST(CpuBackend, runs_random_fused_nodes_on_every_kernel_op) {
-  CpuBackends backends;
-  std::set<std::string> fused_ops;
-  std::uint64_t seed = 0;
-  for (const OpCase& op_case : all_op_cases()) {
-    if (!find_op(op_case.op).traits.kernel) continue;
-    for (int round = 0; round < 3; ++round) {
-      Random random(++seed);
-      GraphBuilder b;
-      std::vector<Value> inputs;
-      std::vector<Spec> extra;
-      std::vector<Value> extra_inputs;
-      for (std::size_t i = 0; i < op_case.inputs.size(); ++i) {
-        inputs.push_back(ops::input(b, "x" + std::to_string(i), op_case.inputs[i]));
-      }
-      std::vector<Value> operands = inputs;
-      if (round > 0) {
-        for (Value& operand : operands) {
-          if (random.below(3) != 0 && b.shape(operand).rank() >= 1) {
-            operand = random_prologue(b, random, operand, extra, extra_inputs);
+TEST_P(EveryBackend, runs_random_fused_nodes_on_every_kernel_op) {
+  for_devices([](Backends& backends) {
+    std::set<std::string> fused_ops;
+    std::uint64_t seed = 0;
+    for (const OpCase& op_case : all_op_cases()) {
+      if (!find_op(op_case.op).traits.kernel) continue;
+      for (int round = 0; round < 3; ++round) {
+        Random random(++seed);
+        GraphBuilder b;
+        std::vector<Value> inputs;
+        std::vector<Spec> extra;
+        std::vector<Value> extra_inputs;
+        for (std::size_t i = 0; i < op_case.inputs.size(); ++i) {
+          inputs.push_back(ops::input(b, "x" + std::to_string(i), op_case.inputs[i]));
+        }
+        std::vector<Value> operands = inputs;
+        if (round > 0) {
+          for (Value& operand : operands) {
+            if (random.below(3) != 0 && b.shape(operand).rank() >= 1) {
+              operand = random_prologue(b, random, operand, extra, extra_inputs);
+            }
           }
         }
+        const Value y = op_case.build(b, operands);
+        if (b.shape(y).rank() < 2 || b.graph().node(y).op->name != op_case.op) continue;
+        random_epilogue(b, random, y, extra, extra_inputs);
+        std::vector<RefTensor> values = random_inputs(op_case, seed);
+        for (const Spec& spec : extra) {
+          RefTensor tensor{spec.shape, {}};
+          for (std::int64_t i = 0; i < spec.shape.elements(); ++i) tensor.data.push_back(random.uniform(-1, 1));
+          values.push_back(std::move(tensor));
+        }
+        const Graph graph = std::move(b).finish();
+        const Graph fused = run_passes(graph, backends.one().target());
+        for (const Node& node : fused.nodes) {
+          if (node.fusion && node.op->traits.kernel) fused_ops.insert(node.op->name);
+        }
+        const std::vector<RefTensor> states = zero_states(graph);
+        expect_near(reference(graph, values, states), backends.run(graph, values, states, op_case.name + " fused"),
+                    1e-4, op_case.name + " fused as\n" + to_string(fused));
+        if (testing::Test::HasFatalFailure()) return;
       }
-      const Value y = op_case.build(b, operands);
-      if (b.shape(y).rank() < 2 || b.graph().node(y).op->name != op_case.op) continue;
-      random_epilogue(b, random, y, extra, extra_inputs);
-      std::vector<RefTensor> values = random_inputs(op_case, seed);
-      for (const Spec& spec : extra) {
-        RefTensor tensor{spec.shape, {}};
-        for (std::int64_t i = 0; i < spec.shape.elements(); ++i) tensor.data.push_back(random.uniform(-1, 1));
-        values.push_back(std::move(tensor));
-      }
-      const Graph graph = std::move(b).finish();
-      const Graph fused = run_passes(graph, backends.one().target());
-      for (const Node& node : fused.nodes) {
-        if (node.fusion && node.op->traits.kernel) fused_ops.insert(node.op->name);
-      }
-      const std::vector<RefTensor> states = zero_states(graph);
-      expect_near(reference(graph, values, states), backends.run(graph, values, states, op_case.name + " fused"), 1e-4,
-                  op_case.name + " fused as\n" + to_string(fused));
-      if (testing::Test::HasFatalFailure()) return;
     }
-  }
-  for (const char* op : {"matmul", "conv2d", "conv2d_input_grad", "depthwise", "depthwise_input_grad"}) {
-    EXPECT_TRUE(fused_ops.contains(op)) << op << " was never fused: the test tests nothing";
-  }
+    for (const char* op : {"matmul", "conv2d", "conv2d_input_grad", "depthwise", "depthwise_input_grad"}) {
+      EXPECT_TRUE(fused_ops.contains(op)) << op << " was never fused: the test tests nothing";
+    }
+  });
 }
 
 // Inputs and states as training has them.
@@ -257,12 +285,7 @@ std::vector<RefTensor> training_values(const Graph& graph, bool states) {
   return tensors;
 }
 
-class TrainingSteps : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Models, TrainingSteps, testing::Values(0, 1));
-
-TEST_P(TrainingSteps, agree_with_the_reference_with_any_pass_switched_off) {
-  CpuBackends backends;
-  const nn::Model model = GetParam() == 0 ? residual_net() : small_conv_net();
+void run_training_steps(Backends& backends, const nn::Model& model) {
   SessionOptions options;
   options.optimizer = {.kind = nn::Optimizer::Kind::adamw, .weight_decay = 0.01};
   options.schedule = {.kind = nn::Schedule::Kind::cosine, .rate = 0.01, .total_steps = 100};
@@ -279,6 +302,14 @@ TEST_P(TrainingSteps, agree_with_the_reference_with_any_pass_switched_off) {
                   std::string("without ") + pass);
     }
   }
+}
+
+TEST_P(EveryBackend, trains_a_residual_net_as_the_reference_does_with_any_pass_switched_off) {
+  for_devices([](Backends& backends) { run_training_steps(backends, residual_net()); });
+}
+
+TEST_P(EveryBackend, trains_a_convolutional_net_as_the_reference_does_with_any_pass_switched_off) {
+  for_devices([](Backends& backends) { run_training_steps(backends, small_conv_net()); });
 }
 
 TEST(CpuBackend, says_which_devices_there_are) {

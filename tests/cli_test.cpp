@@ -74,7 +74,8 @@ TEST_F(Cli, AnswersBadInputWithOneLineAndStatusOne) {
       {{"train", "mlp", "--batch", "-3"}, "batch"},
       {{"train", "mlp", "--augment", "spin"}, "spin"},
       {{"train", "mlp", "--freeze", "layer9"}, "layer9"},
-      {{"train", "mlp", "--device", "opencl"}, "cpu"},
+      {{"train", "mlp", "--device", "toaster"}, "cpu"},
+      {{"train", "mlp", "--device", "opencl:99"}, "opencl"},
       {{"train", "mlp", "--resume", "absent.safetensors"}, "absent.safetensors"},
       {{"train", "mlp", "--init", "bad.safetensors"}, "bad.safetensors"},
       {{"train", "mlp", "--init", "bad.safetensors", "--resume", "bad.safetensors"}, "not both"},
@@ -82,7 +83,7 @@ TEST_F(Cli, AnswersBadInputWithOneLineAndStatusOne) {
       {{"train", "--layers", "784,5", "--data", "digits", "--items", "10"}, "classes"},
       {{"eval", "mlp", "--init", "absent.safetensors"}, "absent.safetensors"},
       {{"bench", "--models", "alexnet"}, "mobilenetv2-32"},
-      {{"bench", "--models", "mlp", "--devices", "opencl"}, "cpu"},
+      {{"bench", "--models", "mlp", "--devices", "toaster"}, "cpu"},
       {{"plan", "mlp", "--pass-off", "no-such-pass"}, "no-such-pass"}};
   for (const auto& [arguments, part] : cases) {
     const Finished result = call(arguments);

@@ -69,10 +69,18 @@ inline std::vector<RefTensor> run_on(Backend& backend, const Graph& graph, std::
   // Whatever a step reads, a step before it must have written.
   const std::vector<std::byte> garbage(static_cast<std::size_t>(plan.arena_bytes), std::byte{0xFF});
   backend.upload(*bindings.arena, 0, garbage);
+  const auto aligned = [&](std::int64_t bytes) {
+    return (bytes + backend.target().alignment() - 1) / backend.target().alignment() * backend.target().alignment();
+  };
+  std::int64_t state_bytes = 0;
+  for (const StateVar& state : plan.graph.states) {
+    bindings.states.push_back({nullptr, state_bytes});
+    state_bytes += aligned(state.spec.bytes());
+  }
+  Memory* state_memory = allocate(state_bytes, MemoryKind::plain);
   for (std::size_t i = 0; i < plan.graph.states.size(); ++i) {
-    const Spec& spec = plan.graph.states[i].spec;
-    bindings.states.push_back({allocate(spec.bytes(), MemoryKind::plain), 0});
-    backend.upload(*bindings.states[i].memory, 0, packed(spec.dtype, states[i].data));
+    bindings.states[i].memory = state_memory;
+    backend.upload(*state_memory, bindings.states[i].offset, packed(plan.graph.states[i].spec.dtype, states[i].data));
   }
   for (int slot = 0; slot < backend.batch_slots(); ++slot) {
     std::vector<Memory*>& batch = bindings.batches.emplace_back();
@@ -105,11 +113,12 @@ inline std::vector<RefTensor> run_on(Backend& backend, const Graph& graph, std::
       outputs.push_back(inputs[index]);
       continue;
     }
-    const Memory& memory = place.kind == Place::Kind::arena ? *bindings.arena : *bindings.states[index].memory;
-    outputs.push_back(read(memory, place.kind == Place::Kind::arena ? place.offset : 0, spec));
+    const bool in_arena = place.kind == Place::Kind::arena;
+    const Memory& memory = in_arena ? *bindings.arena : *bindings.states[index].memory;
+    outputs.push_back(read(memory, in_arena ? place.offset : bindings.states[index].offset, spec));
   }
   for (std::size_t i = 0; i < states.size(); ++i)
-    states[i] = read(*bindings.states[i].memory, 0, plan.graph.states[i].spec);
+    states[i] = read(*state_memory, bindings.states[i].offset, plan.graph.states[i].spec);
   return outputs;
 }
 

@@ -195,6 +195,17 @@ class Data {
   std::shared_ptr<const Impl> impl_;
 };
 
+// ---- The machine ----------------------------------------------------------------------------------------------------
+
+struct Device {
+  std::string id;       // for TrainOptions::device
+  std::string name;     // for people
+  std::string details;  // instruction set, threads; driver, memory
+};
+[[nodiscard]] std::vector<Device> devices();
+// What is not in that list, and why: the OpenCL libraries that were tried where none was found, devices left out.
+[[nodiscard]] std::vector<std::string> device_notes();
+
 // ---- Training -------------------------------------------------------------------------------------------------------
 
 struct TrainOptions {
@@ -222,10 +233,15 @@ struct TrainOptions {
   LossFunction loss;  // empty: softmax cross-entropy
   Sizes target;       // with a loss of one's own: the shape of an item's target, of floats; empty: a class label
 
-  std::uint64_t seed = 1;               // initial weights, order of the data, dropout
-  std::string device = "auto";          // one of devices()
-  int threads = 0;                      // 0: one a core
-  std::vector<std::string> passes_off;  // names of graph passes to leave out
+  std::uint64_t seed = 1;       // initial weights, order of the data, dropout
+  std::string device = "auto";  // one of devices(), "opencl" (the first of its kind), or "auto": the fastest
+  double auto_seconds = 3;      // auto measures the devices for so long; 0: it takes what it remembers, or cpu
+  std::int64_t auto_batch = 0;  // auto measures steps of so many items; 0: the model's default
+  int threads = 0;              // 0: one a core
+  bool self_test = true;        // opencl: check the kernels the first time a device is seen
+  bool replay = true;           // opencl: record the step and replay it where the device can
+  std::function<void(const std::string&)> on_note;  // a line: what auto chose, what a device lacks
+  std::vector<std::string> passes_off;              // names of graph passes to leave out
 };
 
 struct StepReport {
@@ -246,7 +262,8 @@ class CancelToken {
   std::shared_ptr<std::atomic<bool>> flag_ = std::make_shared<std::atomic<bool>>(false);
 };
 
-// After each batch; loss and accuracy are means over the epoch so far.
+// After each batch, or some batches later on a device that works ahead; loss and accuracy are means over the epoch so
+// far.
 struct Progress {
   std::int64_t epoch = 0;  // from 0
   std::int64_t epochs = 0;
@@ -278,7 +295,7 @@ struct FitOptions {
   std::filesystem::path save;                    // a checkpoint after each epoch, and when cancelled; empty: none
   std::int64_t save_every = 0;                   // and after every so many batches
   std::map<std::string, std::string> notes;      // kept in the checkpoint
-  std::function<bool(const Progress&)> on_step;  // false: stop after this step
+  std::function<bool(const Progress&)> on_step;  // false: stop after the steps under way
   std::function<void(const EpochReport&)> on_epoch;
   CancelToken cancel;
 };
@@ -368,6 +385,7 @@ class Network {
   void set_parameter(const std::string& name, std::span<const float> values);
 
   [[nodiscard]] const Model& model() const;
+  [[nodiscard]] Device device() const;
   [[nodiscard]] std::int64_t parameter_count() const;
   [[nodiscard]] std::int64_t steps_done() const;
   [[nodiscard]] std::int64_t peak_bytes() const;  // of all tensors
@@ -385,19 +403,15 @@ class Network {
 
 // ---- The machine ----------------------------------------------------------------------------------------------------
 
-struct Device {
-  std::string id;       // for TrainOptions::device
-  std::string name;     // for people
-  std::string details;  // instruction set, threads
-};
-[[nodiscard]] std::vector<Device> devices();
-
 struct BenchOptions {
   std::string device = "auto";
   std::int64_t batch = 0;  // 0: the model's default
   int threads = 0;
   int steps = 0;  // 0: as many as fit in about two seconds, at least 5
+  bool self_test = true;
+  bool replay = true;
   std::vector<std::string> passes_off;
+  std::function<void(const std::string&)> on_note;
 };
 
 struct BenchRow {
@@ -414,12 +428,16 @@ struct BenchRow {
   double gflops = 0;
   std::int64_t peak_bytes = 0;  // of all tensors, planned and allocated
   std::int64_t peak_rss = 0;    // of the process so far
-  double setup_ms = 0;
-  // For devices that have them; 0 on the CPU.
-  std::int64_t host_bytes_per_step = 0;
-  std::int64_t blocking_calls_per_step = 0;
-  std::int64_t launches_per_step = 0;
-  std::int64_t objects_created_per_step = 0;
+  double setup_ms = 0;          // planning and compiling
+  double first_step_ms = 0;     // that and the first step, with which some devices compile
+  // Means over the measured steps, for devices that have them; 0 on the CPU.
+  double host_bytes_per_step = 0;      // from and to the host
+  double blocking_calls_per_step = 0;  // waits for room in the queue apart:
+  double back_pressure_per_step = 0;
+  double launches_per_step = 0;
+  double replays_per_step = 0;
+  double flushes_per_step = 0;
+  double objects_created_per_step = 0;
   double movement_share = 0;
 };
 // Times training steps (forward, backward, SGD with momentum) on random data.

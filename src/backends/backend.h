@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -54,8 +55,11 @@ class Executable {
   // The plan's scalar f32 outputs (in the order of Plan::outputs) of the oldest run that was not collected yet. False:
   // that run is not done yet, and `wait` is false. Runs that nobody collects are forgotten after kUncollected of them.
   virtual bool collect(std::span<float> outputs, bool wait) = 0;
-  // Runs once more and gives each step's seconds.
+  // A run that gives each step's seconds. Its outputs are collected like any other's.
   [[nodiscard]] virtual std::vector<double> timings() = 0;
+  // A run that waits for each kernel, with BackendOptions::interrupt in between: some devices compile a kernel when it
+  // first runs.
+  virtual void warm_up(int slot) { run(slot); }
   // Work of one run, for reports: kernel launches.
   [[nodiscard]] virtual std::int64_t launches() const { return 0; }
 
@@ -97,6 +101,10 @@ struct BackendOptions {
   bool replay = true;               // opencl: record the step and replay it where the device can
   bool tuned = true;                // opencl: use the stored results of `stoker tune`
   std::int64_t largest_buffer = 0;  // opencl: the arena is cut at so many bytes; 0: what the device allows
+  // opencl: called before each kernel is compiled. What it throws ends the preparation.
+  std::function<void()> interrupt;
+  // Told, a line at a time, what the user should know: a kernel in quarantine, a cache that cannot be written.
+  std::function<void(const std::string&)> note;
 };
 
 // The devices of this machine that this build can use.

@@ -29,16 +29,20 @@ nlohmann::ordered_json to_json(const BenchRow& row) {
           {"peak_bytes", row.peak_bytes},
           {"peak_rss_bytes", row.peak_rss},
           {"setup_ms", row.setup_ms},
+          {"first_step_ms", row.first_step_ms},
           {"host_bytes_per_step", row.host_bytes_per_step},
           {"blocking_calls_per_step", row.blocking_calls_per_step},
+          {"back_pressure_per_step", row.back_pressure_per_step},
           {"launches_per_step", row.launches_per_step},
+          {"replays_per_step", row.replays_per_step},
+          {"flushes_per_step", row.flushes_per_step},
           {"objects_created_per_step", row.objects_created_per_step},
           {"movement_share", row.movement_share}};
 }
 
-const std::vector<Column> kColumns{{"model", false}, {"device", false}, {"batch"},   {"threads"}, {"params"},
-                                   {"step ms"},      {"min"},           {"p90"},     {"items/s"}, {"GFLOPS"},
-                                   {"tensors MB"},   {"RSS MB"},        {"setup ms"}};
+const std::vector<Column> kColumns{{"model", false}, {"device", false}, {"batch"},    {"threads"}, {"params"},
+                                   {"step ms"},      {"min"},           {"p90"},      {"items/s"}, {"GFLOPS"},
+                                   {"tensors MB"},   {"RSS MB"},        {"setup ms"}, {"launches"}};
 
 std::vector<std::string> to_cells(const BenchRow& row) {
   const auto mega = [](std::int64_t bytes) { return fixed(static_cast<double>(bytes) / 1e6, 1); };
@@ -54,7 +58,8 @@ std::vector<std::string> to_cells(const BenchRow& row) {
           fixed(row.gflops, 1),
           mega(row.peak_bytes),
           mega(row.peak_rss),
-          fixed(row.setup_ms, 1)};
+          fixed(row.setup_ms, 1),
+          fixed(row.launches_per_step, 0)};
 }
 
 void run(const BenchFlags& flags) {
@@ -67,6 +72,7 @@ void run(const BenchFlags& flags) {
     for (const std::string& device : flags.devices) {
       BenchOptions options = flags.options;
       options.device = device;
+      options.on_note = note_to_stderr;
       const BenchRow row = bench(model, options);
       json.push_back(to_json(row));
       rows.push_back(to_cells(row));
@@ -88,7 +94,7 @@ void add_bench(CLI::App& app) {
   auto flags = std::make_shared<BenchFlags>();
   CLI::App* command = app.add_subcommand("bench", "Time training steps: forward, backward, SGD with momentum");
   command->add_option("--models", flags->models, "Models by name (default: all)")->delimiter(',');
-  command->add_option("--devices", flags->devices, "Devices (stoker devices lists them)")
+  command->add_option("--devices", flags->devices, "Devices: auto (the fastest), cpu, opencl, opencl:N")
       ->delimiter(',')
       ->capture_default_str();
   command->add_option("--batch", flags->options.batch, "Items a step (default: the model's)")
@@ -97,10 +103,11 @@ void add_bench(CLI::App& app) {
   command->add_option("--steps", flags->options.steps, "Steps to time (default: about two seconds of them)")
       ->check(CLI::PositiveNumber);
   command->add_option("--pass-off", flags->options.passes_off, "Leave out a graph pass");
+  add_opencl_flags(*command, flags->options.self_test, flags->options.replay);
   command->add_option("-o,--output", flags->output, "Format")
       ->check(CLI::IsMember({"table", "md", "csv", "json"}))
       ->capture_default_str();
-  command->footer("Example:\n  stoker bench --models mlp,lenet5 --threads 1 -o md");
+  command->footer("Example:\n  stoker bench --models mlp,lenet5 --devices cpu,opencl -o md");
   command->callback([flags] { run(*flags); });
 }
 

@@ -42,6 +42,13 @@ struct DataFlags {
 };
 [[nodiscard]] Data open_data(const DataFlags& flags, const Model& model);
 
+// --no-self-test, --no-replay.
+void add_opencl_flags(CLI::App& command, bool& self_test, bool& replay);
+inline constexpr const char* kDeviceHelp = "auto (the fastest, measured once), cpu, opencl, opencl:N";
+// For TrainOptions::on_note where the output is for other programs; elsewhere notes go with the rest.
+void note_to_stderr(const std::string& line);
+void print_note(const std::string& line);
+
 // "shift:2,flip,normalise:0.5/0.5".
 [[nodiscard]] Augmentation parse_augmentation(const std::string& text);
 

@@ -75,6 +75,14 @@ Data open_data(const DataFlags& flags, const Model& model) {
   return Data::open(flags.data, options);
 }
 
+void add_opencl_flags(CLI::App& command, bool& self_test, bool& replay) {
+  command.add_flag("!--no-self-test", self_test, "OpenCL: do not check the kernels of a device that is new");
+  command.add_flag("!--no-replay", replay, "OpenCL: launch kernels one by one, even where the step can be recorded");
+}
+
+void note_to_stderr(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }
+void print_note(const std::string& line) { std::printf("%s\n", line.c_str()); }
+
 Augmentation parse_augmentation(const std::string& text) {
   Augmentation augmentation;
   if (text.empty()) return augmentation;

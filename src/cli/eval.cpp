@@ -30,14 +30,20 @@ void add_flags(CLI::App& command, EvalFlags& flags) {
   command.add_option("--csv-scale", flags.data.scale, "Multiply CSV values by this");
   command.add_option("--seed", flags.data.seed, "Of generated data")->capture_default_str();
   command.add_option("--augment", flags.augment, "normalise:0.5/0.25, as in training");
-  command.add_option("--device", flags.options.device, "Where to run: auto or cpu")->capture_default_str();
+  command
+      .add_option("--device", flags.options.device,
+                  "Where to run: auto (what was fastest to train on), cpu, opencl, opencl:N")
+      ->capture_default_str();
+  add_opencl_flags(command, flags.options.self_test, flags.options.replay);
   command.add_option("--threads", flags.options.threads, "Threads (default: one a core)")->check(CLI::PositiveNumber);
 }
 
 // Without MODEL or --layers, a checkpoint of Stoker's own says which model it is.
 Network load_network(const EvalFlags& flags) {
   const std::string name = given(flags.model) ? std::string() : read_checkpoint_info(flags.init).model;
-  Network network(make_model(flags.model, name), flags.options);
+  TrainOptions options = flags.options;
+  options.auto_seconds = 0;
+  Network network(make_model(flags.model, name), options);
   network.load(flags.init);
   return network;
 }

@@ -13,6 +13,8 @@ void add_devices(CLI::App& app) {
     std::vector<std::vector<std::string>> rows;
     for (const Device& device : devices()) rows.push_back({device.id, device.name, device.details});
     std::cout << format_table({{"device", false}, {"name", false}, {"details", false}}, rows);
+    if (rows.size() == 1) std::cout << "no OpenCL device was found:\n";
+    for (const std::string& note : device_notes()) std::cout << "  " << note << "\n";
   });
 }
 

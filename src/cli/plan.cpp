@@ -18,7 +18,11 @@ struct PlanFlags {
 };
 
 void run(const PlanFlags& flags) {
-  Network network(make_model(flags.model), flags.options);
+  TrainOptions options = flags.options;
+  options.auto_seconds = 0;
+  options.auto_batch = flags.batch;
+  options.self_test = false;  // nothing will run
+  Network network(make_model(flags.model), options);
   if (!flags.graph.empty()) {
     const GraphStage stage = flags.graph == "before" ? GraphStage::before : GraphStage::after;
     std::cout << network.graph_text(stage, flags.batch, flags.inference);
@@ -46,7 +50,10 @@ void add_plan(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--freeze", flags->options.freeze, "Do not train parameters whose names begin so")
       ->delimiter(',');
-  command->add_option("--device", flags->options.device, "Device to plan for")->capture_default_str();
+  command
+      ->add_option("--device", flags->options.device,
+                   "Device to plan for: auto (what was fastest to train on), cpu, opencl, opencl:N")
+      ->capture_default_str();
   command->add_flag("--infer", flags->inference, "The plan of inference instead of training");
   command->footer("Example:\n  stoker plan lenet5 --batch 64 --svg lenet5.svg");
   command->callback([flags] { run(*flags); });

@@ -89,6 +89,8 @@ void run(TrainFlags flags, const CLI::App& command) {
       restore_flags(kept->second, command, flags);
     }
     model_name = info.model;
+    // What was trained on one device goes on there, unless the user says otherwise.
+    if (command.get_option("--device")->count() == 0) flags.device = device_of(info);
     if (flags.save.empty()) flags.save = flags.resume;
   }
   const Model model = make_model(flags.model, model_name);

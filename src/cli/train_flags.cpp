@@ -54,7 +54,8 @@ void add_train_flags(CLI::App& command, TrainFlags& flags) {
       }
     }
   });
-  command.add_option("--device", flags.device, "Where to train: auto or cpu")->capture_default_str();
+  command.add_option("--device", flags.device, std::string("Where to train: ") + kDeviceHelp)->capture_default_str();
+  add_opencl_flags(command, flags.self_test, flags.replay);
   command.add_option("--threads", flags.threads, "Threads (default: one a core)")->check(CLI::PositiveNumber);
   command.add_option("--init", flags.init, "Start from the weights of a safetensors file, by name")
       ->option_text("FILE");
@@ -105,7 +106,11 @@ TrainOptions to_train_options(const TrainFlags& flags, std::int64_t batch, std::
           .label_smoothing = flags.label_smoothing,
           .seed = flags.data.seed,
           .device = flags.device,
+          .auto_batch = batch,
           .threads = flags.threads,
+          .self_test = flags.self_test,
+          .replay = flags.replay,
+          .on_note = print_note,
           .passes_off = flags.passes_off};
 }
 

@@ -32,6 +32,8 @@ struct TrainFlags {
   // Not kept: how and where this run goes.
   std::string device = "auto";
   int threads = 0;
+  bool self_test = true;
+  bool replay = true;
   std::string init;
   std::string save;
   std::int64_t save_every = 0;

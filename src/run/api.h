@@ -41,5 +41,7 @@ struct DataAccess {
 [[nodiscard]] Sizes to_sizes(const Shape& shape);
 // An Error names an option that is out of range.
 [[nodiscard]] SessionOptions to_session_options(const TrainOptions& options);
+// Decides what "auto" is, and says so.
+void resolve_device(const nn::Model& model, const TrainOptions& options, SessionOptions& own);
 
 }  // namespace stoker

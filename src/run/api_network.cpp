@@ -3,9 +3,11 @@
 #include <cstring>
 
 #include "backends/backend.h"
+#include "backends/opencl/devices.h"
 #include "base/error.h"
 #include "run/api.h"
 #include "run/checkpoint.h"
+#include "run/choose_device.h"
 #include "run/step_graph.h"
 #include "run/trainer.h"
 
@@ -46,17 +48,19 @@ void check(const TrainOptions& o) {
   check_range(o.clip >= 0, "clip", o.clip, "at least 0");
   check_range(o.accumulate >= 1, "accumulate", o.accumulate, "at least 1");
   check_range(o.label_smoothing >= 0 && o.label_smoothing < 1, "label_smoothing", o.label_smoothing, "in [0, 1)");
+  check_range(o.auto_seconds >= 0, "auto_seconds", o.auto_seconds, "at least 0");
+  check_range(o.auto_batch >= 0, "auto_batch", static_cast<double>(o.auto_batch), "at least 0");
   check_range(o.threads >= 0, "threads", o.threads, "at least 0");
   require(!o.nesterov || o.momentum > 0, Code::bad_argument, "nesterov needs a momentum above 0");
 }
 
-constexpr const char* kAuto = "auto";
-
 Session make_session(const Model& model, const TrainOptions& options) {
   SessionOptions own = to_session_options(options);
-  if (own.device == kAuto) own.device = "cpu";
+  resolve_device(ModelAccess::get(model), options, own);
   return {ModelAccess::get(model), std::move(own)};
 }
+
+Device to_device(DeviceInfo info) { return {std::move(info.id), std::move(info.name), std::move(info.details)}; }
 
 StepReport to_report(const StepResult& result) { return {result.loss, result.correct, result.count, result.step}; }
 
@@ -86,6 +90,9 @@ SessionOptions to_session_options(const TrainOptions& o) {
                          .seed = o.seed,
                          .device = o.device,
                          .threads = o.threads,
+                         .self_test = o.self_test,
+                         .replay = o.replay,
+                         .note = o.on_note,
                          .passes_off = o.passes_off};
   require(o.target.empty() || o.loss, Code::bad_argument, "float targets need a loss of one's own");
   if (!o.target.empty()) options.target = {DType::f32, to_shape(o.target)};
@@ -96,6 +103,14 @@ SessionOptions to_session_options(const TrainOptions& o) {
     };
   }
   return options;
+}
+
+void resolve_device(const nn::Model& model, const TrainOptions& options, SessionOptions& own) {
+  if (own.device != kAutoDevice) return;
+  const std::int64_t batch = options.auto_batch > 0 ? options.auto_batch : model.default_batch;
+  const DeviceChoice choice = choose_device(model, own, batch, options.auto_seconds);
+  own.device = choice.device;
+  if (options.on_note) options.on_note(choice.line);
 }
 
 BatchView Network::Impl::view(std::span<const float> items, std::span<const std::int32_t> labels) const {
@@ -189,7 +204,7 @@ void Network::save(const std::filesystem::path& path, const std::map<std::string
 
 CheckpointInfo Network::resume(const std::filesystem::path& path) {
   CheckpointInfo info;
-  const std::string device = impl_->options.device == kAuto ? device_of(read_checkpoint_info(path)) : "";
+  const std::string device = impl_->options.device == kAutoDevice ? device_of(read_checkpoint_info(path)) : "";
   if (device.empty() || device == impl_->session.device().id) {
     info = resume_checkpoint(path, impl_->session);
   } else {
@@ -224,6 +239,7 @@ void Network::set_parameter(const std::string& name, std::span<const float> valu
 }
 
 const Model& Network::model() const { return impl_->model; }
+Device Network::device() const { return to_device(impl_->session.device()); }
 std::int64_t Network::parameter_count() const { return impl_->session.parameters(); }
 std::int64_t Network::steps_done() const { return impl_->session.steps_done(); }
 std::int64_t Network::peak_bytes() const { return impl_->session.peak_bytes(); }
@@ -244,8 +260,13 @@ std::string Network::graph_text(GraphStage stage, std::int64_t batch, bool infer
 
 std::vector<Device> devices() {
   std::vector<Device> list;
-  for (const DeviceInfo& info : list_devices()) list.push_back({info.id, info.name, info.details});
+  for (DeviceInfo& info : list_devices()) list.push_back(to_device(std::move(info)));
   return list;
+}
+
+std::vector<std::string> device_notes() {
+  const opencl::LoadReport& loaded = opencl::load_library();
+  return loaded.library == nullptr ? loaded.tried : opencl::find_devices(*loaded.library).notes;
 }
 
 }  // namespace stoker

@@ -5,8 +5,8 @@
 
 #include "backends/backend.h"
 #include "base/error.h"
-#include "base/random.h"
 #include "run/api.h"
+#include "run/random_batch.h"
 
 namespace stoker {
 namespace {
@@ -17,46 +17,53 @@ constexpr double kDefaultSeconds = 2.0;
 constexpr int kFewestSteps = 5;
 constexpr int kMostSteps = 1000;
 constexpr int kWarmupSteps = 2;
+constexpr int kAheadSteps = 3;  // more than are in flight at once
 
 double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-struct RandomBatch {
-  std::vector<float> items;
-  std::vector<std::int32_t> labels;
-
-  RandomBatch(const nn::Model& model, std::int64_t count) {
-    Random random(1);
-    items.resize(static_cast<std::size_t>(count * model.item.elements()));
-    labels.resize(static_cast<std::size_t>(count));
-    for (float& item : items) item = random.uniform();
-    for (std::int32_t& label : labels) {
-      label = static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(model.outputs)));
-    }
-  }
-  [[nodiscard]] BatchView view() const {
-    return {static_cast<std::int64_t>(labels.size()), items, std::as_bytes(std::span(labels))};
-  }
+struct Timed {
+  std::vector<double> times;  // milliseconds of each step, sorted
+  Counters counted;           // in all of them
 };
 
-// The milliseconds of each step, sorted.
-std::vector<double> time_steps(Session& session, const BatchView& batch, int steps) {
+// Steps are submitted ahead. A step is submitted when there is room, that is, when one before it is done: from there to
+// the next such moment is a step's time, completion to completion.
+Timed time_steps(Session& session, const BatchView& batch, int steps) {
   for (int i = 0; i < kWarmupSteps; ++i) session.train(batch);
-  std::vector<double> times;
+  for (int i = 0; i < kAheadSteps; ++i) session.submit(batch);
+  Timed timed;
+  const Counters before = session.counters();
   const Clock::time_point start = Clock::now();
   const auto done = [&] {
-    const int count = static_cast<int>(times.size());
+    const int count = static_cast<int>(timed.times.size());
     if (steps > 0) return count >= steps;
     return count >= kMostSteps || (count >= kFewestSteps && milliseconds_since(start) > kDefaultSeconds * 1e3);
   };
+  Clock::time_point last = start;
   while (!done()) {
-    const Clock::time_point before = Clock::now();
-    session.train(batch);
-    times.push_back(milliseconds_since(before));
+    session.submit(batch);
+    while (session.collect(false)) {
+    }
+    timed.times.push_back(milliseconds_since(last));
+    last = Clock::now();
   }
-  std::ranges::sort(times);
-  return times;
+  timed.counted = session.counters() - before;
+  session.settle();
+  std::ranges::sort(timed.times);
+  return timed;
+}
+
+void add_counts(BenchRow& row, const Counters& counted) {
+  const auto a_step = [&](std::int64_t count) { return static_cast<double>(count) / row.steps; };
+  row.host_bytes_per_step = a_step(counted.written + counted.read + counted.mapped_in + counted.mapped_out);
+  row.blocking_calls_per_step = a_step(counted.blocking_calls);
+  row.back_pressure_per_step = a_step(counted.back_pressure);
+  row.launches_per_step = a_step(counted.launches);
+  row.replays_per_step = a_step(counted.replays);
+  row.flushes_per_step = a_step(counted.flushes);
+  row.objects_created_per_step = a_step(counted.objects_created);
 }
 
 }  // namespace
@@ -65,25 +72,36 @@ BenchRow bench(const Model& model, const BenchOptions& options) {
   require(options.batch >= 0 && options.steps >= 0, Code::bad_argument, "bench: batch and steps must not be negative");
   const nn::Model& own = ModelAccess::get(model);
   const std::int64_t batch = options.batch > 0 ? options.batch : own.default_batch;
-  const RandomBatch data(own, batch);
+  // A small rate: random labels cannot be learnt, and the weights must stay finite.
+  const TrainOptions training{.lr = 1e-4,
+                              .momentum = 0.9,
+                              .device = options.device,
+                              .auto_batch = batch,
+                              .threads = options.threads,
+                              .self_test = options.self_test,
+                              .replay = options.replay,
+                              .on_note = options.on_note,
+                              .passes_off = options.passes_off};
+  SessionOptions session_options = to_session_options(training);
+  resolve_device(own, training, session_options);
+  const RandomBatch data(own, session_options.target, batch);
 
   const Clock::time_point start = Clock::now();
-  // A small rate: random labels cannot be learnt, and the weights must stay finite.
-  Session session(own, to_session_options({.lr = 1e-4,
-                                           .momentum = 0.9,
-                                           .device = options.device == "auto" ? "cpu" : options.device,
-                                           .threads = options.threads,
-                                           .passes_off = options.passes_off}));
-  static_cast<void>(session.train_plan(batch));
+  Session session(own, session_options);
+  session.prepare_training(batch);
   const double setup_ms = milliseconds_since(start);
+  session.train(data.view());
+  const double first_step_ms = milliseconds_since(start);
 
-  const std::vector<double> times = time_steps(session, data.view(), options.steps);
+  const Timed timed = time_steps(session, data.view(), options.steps);
+  const std::vector<double>& times = timed.times;
   const double median = times[times.size() / 2];
+  const int threads =
+      options.threads > 0 ? options.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   BenchRow row{.model = own.name,
                .device = session.device().id,
                .batch = batch,
-               .threads = options.threads > 0 ? options.threads
-                                              : std::max(1, static_cast<int>(std::thread::hardware_concurrency())),
+               .threads = session.device().id == "cpu" ? threads : 0,
                .params = session.parameters(),
                .steps = static_cast<int>(times.size()),
                .step_ms_median = median,
@@ -93,7 +111,9 @@ BenchRow bench(const Model& model, const BenchOptions& options) {
                .gflops = session.flops_per_step(batch) / median / 1e6,
                .peak_bytes = session.peak_bytes(),
                .peak_rss = peak_rss(),
-               .setup_ms = setup_ms};
+               .setup_ms = setup_ms,
+               .first_step_ms = first_step_ms};
+  add_counts(row, timed.counted);
   return row;
 }
 

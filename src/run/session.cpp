@@ -74,7 +74,11 @@ struct Session::Impl {
     require(options.clip >= 0, Code::bad_argument, "clip must not be negative: ", options.clip);
     require(options.label_smoothing >= 0 && options.label_smoothing < 1, Code::bad_argument,
             "label smoothing must be in [0, 1), not ", options.label_smoothing);
-    backend = make_backend(options.device, {.threads = options.threads});
+    backend = make_backend(options.device, {.threads = options.threads,
+                                            .self_test = options.self_test,
+                                            .replay = options.replay,
+                                            .interrupt = options.interrupt,
+                                            .note = options.note});
     const StepGraph step = build_step(model, options, options.accumulate > 1 ? StepKind::apply : StepKind::train, 1);
     state.emplace(*backend, step.graph.states);
     for (std::size_t i = 0; i < state->states().size(); ++i) initialise(i, step.inits[i]);
@@ -178,6 +182,29 @@ struct Session::Impl {
       require(label >= 0 && label < model.outputs, Code::bad_argument, "label ", label, " of item ", i,
               " of the batch is not in 0..", model.outputs - 1, ", the outputs of model ", model.name);
     }
+  }
+
+  void warm_up(const BatchView& batch) {
+    Compiled& step = compiled(training(), batch.count);
+    settle();
+    fill(batch, true);
+    step.executable->warm_up(static_cast<int>(slot));
+    drop_result(step);
+  }
+
+  std::vector<double> timings(std::int64_t batch) {
+    Compiled& step = compiled(training(), batch);
+    resolve_all();
+    std::vector<double> seconds = step.executable->timings();
+    drop_result(step);
+    return seconds;
+  }
+
+  // Of a training step that was not submitted as others are.
+  void drop_result(Compiled& step) {
+    Run run{.entry = &step};
+    static_cast<void>(fetch(run, true));
+    read_steps();
   }
 
   void submit(StepKind kind, const BatchView& batch, bool last) {
@@ -351,13 +378,13 @@ const SessionOptions& Session::options() const { return impl_->options; }
 const Plan& Session::train_plan(std::int64_t batch) { return *impl_->planned(impl_->training(), batch).plan; }
 const Plan& Session::predict_plan(std::int64_t batch) { return *impl_->planned(StepKind::predict, batch).plan; }
 
-std::vector<double> Session::train_timings(std::int64_t batch) {
-  Compiled& entry = impl_->compiled(impl_->training(), batch);
-  impl_->resolve_all();
-  std::vector<double> seconds = entry.executable->timings();
-  impl_->read_steps();
-  return seconds;
+std::vector<double> Session::train_timings(std::int64_t batch) { return impl_->timings(batch); }
+void Session::prepare_training(std::int64_t batch) {
+  static_cast<void>(impl_->compiled(impl_->training(), batch));
+  if (impl_->options.accumulate > 1) static_cast<void>(impl_->compiled(StepKind::apply, 1));
 }
+
+void Session::warm_up(const BatchView& batch) { impl_->warm_up(batch); }
 
 std::int64_t Session::parameters() const {
   std::int64_t count = 0;

@@ -31,7 +31,11 @@ struct SessionOptions {
   Spec target{DType::i32, {}};  // of one item; the default is a class number
   std::uint64_t seed = 1;
   std::string device = "cpu";
-  int threads = 0;                      // 0: one a core
+  int threads = 0;        // 0: one a core
+  bool self_test = true;  // these four are BackendOptions
+  bool replay = true;
+  std::function<void()> interrupt;
+  std::function<void(const std::string&)> note;
   std::vector<std::string> passes_off;  // names of passes to leave out
 };
 
@@ -86,6 +90,9 @@ class Session {
   [[nodiscard]] const SessionOptions& options() const;
   [[nodiscard]] const Plan& train_plan(std::int64_t batch);
   [[nodiscard]] const Plan& predict_plan(std::int64_t batch);
+  void prepare_training(std::int64_t batch);  // plans and compiles, so that the first step need not
+  // A training step, kernel by kernel, with `interrupt` in between.
+  void warm_up(const BatchView& batch);
   // Runs the training plan once more (on whatever batch it was given last) and gives each step's seconds.
   [[nodiscard]] std::vector<double> train_timings(std::int64_t batch);
   [[nodiscard]] std::int64_t parameters() const;

@@ -77,13 +77,16 @@ int Binder::buffer_number(const Place& place) const {
   constexpr int kNext = 10000;  // more pieces than any memory has
   switch (place.kind) {
     case Place::Kind::arena: return piece(place.offset);
-    case Place::Kind::state:
-      return kNext + piece(bindings_.states[static_cast<std::size_t>(place.index)].offset + place.offset);
-    case Place::Kind::input: return 2 * kNext + place.index;
+    case Place::Kind::state: {
+      const MemoryRef& state = bindings_.states[static_cast<std::size_t>(place.index)];
+      const auto first = std::ranges::find(bindings_.states, state.memory, &MemoryRef::memory);
+      return kNext * (3 + static_cast<int>(first - bindings_.states.begin())) + piece(state.offset + place.offset);
+    }
+    case Place::Kind::input: return kNext + place.index;
     case Place::Kind::constant:
     case Place::Kind::none: break;
   }
-  return 3 * kNext;
+  return 2 * kNext;
 }
 
 Where Binder::where(const Place& place, int slot) const {

@@ -85,6 +85,15 @@ class ClExecutable : public Executable {
     ring_.submitted();
   }
 
+  void warm_up(int slot) override {
+    for (const PreparedLaunch& prepared : prepared_[static_cast<std::size_t>(slot)]) {
+      if (runtime_.interrupt) runtime_.interrupt();
+      runtime_.api.enqueue_kernel(runtime_.queue, prepared.kernel, prepared.global, prepared.local);
+      runtime_.api.finish(runtime_.queue);
+    }
+    ring_.submitted();
+  }
+
   bool collect(std::span<float> outputs, bool wait) override { return ring_.collect(outputs, wait); }
 
   [[nodiscard]] std::int64_t launches() const override { return static_cast<std::int64_t>(launches_.size()); }

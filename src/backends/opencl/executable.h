@@ -2,6 +2,7 @@
 // the device that collects the results.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "backends/backend.h"
@@ -24,7 +25,8 @@ struct Runtime {
   Programs& programs;
   const KernelDef* (*find)(const Node& node);
   bool replay = true;
-  std::int64_t piece_bytes = 0;  // Target::largest_buffer()
+  std::function<void()> interrupt;  // called before each kernel of warm_up()
+  std::int64_t piece_bytes = 0;     // Target::largest_buffer()
 };
 
 [[nodiscard]] std::unique_ptr<Executable> make_executable(const Runtime& runtime, const Plan& plan,

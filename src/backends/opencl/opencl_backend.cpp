@@ -10,11 +10,11 @@ namespace stoker {
 namespace opencl {
 namespace {
 
-DeviceMemory& device(Memory& memory) { return dynamic_cast<DeviceMemory&>(memory); }
+DeviceMemory& on_device(Memory& memory) { return dynamic_cast<DeviceMemory&>(memory); }
 
-class ClBackend : public Backend {
+class DeviceBackend : public ClBackend {
  public:
-  ClBackend(const LoadReport& loaded, OpenedDevice opened, const BackendOptions& options)
+  DeviceBackend(const LoadReport& loaded, OpenedDevice opened, const BackendOptions& options)
       : options_(options),
         api_(loaded.library),
         id_(opened.id),
@@ -23,10 +23,14 @@ class ClBackend : public Backend {
         queue_(api_.create_queue(context_.get(), id_, false)),
         programs_(api_, context_.get(), id_, device_),
         tuning_(device_),
-        target_(device_, tuning_, options.largest_buffer) {}
+        target_(device_, tuning_, options.largest_buffer) {
+    programs_.set_interrupt(options_.interrupt);
+  }
 
   [[nodiscard]] DeviceInfo describe() const override { return opencl::describe(device_); }
   [[nodiscard]] const Target& target() const override { return target_; }
+  [[nodiscard]] const Device& device() const override { return device_; }
+  [[nodiscard]] Tuning& tuning() override { return tuning_; }
   [[nodiscard]] std::string numerics_key() const override { return str(device_.key(), " ", tuning_.key()); }
   // The host fills one batch while the device works on the other.
   [[nodiscard]] int batch_slots() const override { return 2; }
@@ -37,15 +41,15 @@ class ClBackend : public Backend {
   }
 
   void upload(Memory& memory, std::int64_t offset, std::span<const std::byte> bytes) override {
-    device(memory).upload(offset, bytes);
+    on_device(memory).upload(offset, bytes);
   }
 
   void download(const Memory& memory, std::int64_t offset, std::span<std::byte> bytes) override {
     dynamic_cast<const DeviceMemory&>(memory).download(offset, bytes);
   }
 
-  [[nodiscard]] std::span<std::byte> map(Memory& batch) override { return device(batch).map(); }
-  void unmap(Memory& batch) override { device(batch).unmap(); }
+  [[nodiscard]] std::span<std::byte> map(Memory& batch) override { return on_device(batch).map(); }
+  void unmap(Memory& batch) override { on_device(batch).unmap(); }
 
   [[nodiscard]] std::unique_ptr<Executable> compile(const Plan& plan, const Bindings& bindings) override {
     return make_executable({.api = api_,
@@ -57,6 +61,7 @@ class ClBackend : public Backend {
                             .programs = programs_,
                             .find = &find_kernel,
                             .replay = options_.replay,
+                            .interrupt = options_.interrupt,
                             .piece_bytes = target_.largest_buffer()},
                            plan, bindings);
   }
@@ -74,11 +79,23 @@ class ClBackend : public Backend {
 };
 
 }  // namespace
+
+std::unique_ptr<ClBackend> make_seeded_backend(std::string_view device, const BackendOptions& options) {
+  const LoadReport& loaded = load_library();
+  return std::make_unique<DeviceBackend>(loaded, open_device(loaded, device), options);
+}
+
 }  // namespace opencl
 
 std::unique_ptr<Backend> make_opencl_backend(std::string_view device, const BackendOptions& options) {
-  const opencl::LoadReport& loaded = opencl::load_library();
-  return std::make_unique<opencl::ClBackend>(loaded, opencl::open_device(loaded, device), options);
+  return opencl::make_seeded_backend(device, options);
+}
+
+std::unique_ptr<Backend> make_opencl_backend(std::string_view device, const BackendOptions& options,
+                                             std::span<const TuningRow> rows) {
+  std::unique_ptr<opencl::ClBackend> backend = opencl::make_seeded_backend(device, options);
+  for (const TuningRow& row : rows) backend->tuning().set(row.kernel, row.problem, row.params);
+  return backend;
 }
 
 }  // namespace stoker

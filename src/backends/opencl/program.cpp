@@ -44,6 +44,14 @@ bool sees_group(const Program& program) {
 Programs::Programs(Api& api, cl_context context, cl_device_id id, const Device& device, cl_command_queue queue)
     : api_(api), context_(context), id_(id), device_(device), queue_(queue), cache_("programs") {}
 
+// What was built before an interruption need not be built again.
+Programs::~Programs() {
+  try {
+    save();
+  } catch (const std::exception&) {  // no memory: then not
+  }
+}
+
 std::string Programs::cache_key(const std::string& source) const {
   return str(kFormat, "\n", device_.key(), kBuildOptions, "\n", source);
 }
@@ -60,6 +68,7 @@ Handle<cl_program> Programs::load(const std::string& source) {
 }
 
 Handle<cl_program> Programs::build(const Program& program, const std::string& source) {
+  if (interrupt_) interrupt_();
   try {
     return api_.build_from_source(context_, id_, source, kBuildOptions);
   } catch (const Error& first) {

@@ -2,6 +2,7 @@
 // Mali compiles lazily; damaged entries are ignored).
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -30,6 +31,13 @@ class Programs {
   // `queue`, if given, is finished before a failed build is tried once more.
   Programs(Api& api, cl_context context, cl_device_id id, const Device& device, cl_command_queue queue = nullptr);
 
+  ~Programs();
+  Programs(const Programs&) = delete;
+  Programs& operator=(const Programs&) = delete;
+
+  // Called before each build; what it throws ends that build.
+  void set_interrupt(std::function<void()> interrupt) { interrupt_ = std::move(interrupt); }
+
   // A new kernel object: each launch has its own, so that arguments are set once. Builds the program if need be.
   [[nodiscard]] Handle<cl_kernel> kernel(const Program& program, const std::string& name);
   // Saves to disk what was built since; failures (full disk, read-only folder) only mean building again next time.
@@ -54,6 +62,7 @@ class Programs {
   cl_device_id id_;
   const Device& device_;
   cl_command_queue queue_;
+  std::function<void()> interrupt_;
   Cache cache_;
   std::map<Program, Entry> entries_;
   std::string cache_note_;

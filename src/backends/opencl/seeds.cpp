@@ -40,6 +40,23 @@ const std::vector<Seed>& seeds() {
       {"pooling", Family::cpu, {{"VEC", 8}, {"OVERLAP", 1}, {"GROUP", 1}}, "a native register", 8},
       {"pooling", Family::cpu, {{"VEC", 4}, {"OVERLAP", 1}, {"GROUP", 1}}, "a native register"},
       {"pooling", Family::other, {{"VEC", 4}, {"OVERLAP", 0}, {"GROUP", 64}}, kNoSpills},
+      // Convolution on GPUs: conv2d_tile.cl and conv2d_weight_tile.cl, tiles as there, GROUP work-items a group.
+      {"conv2d",
+       Family::adreno,
+       {{"TM", 4}, {"TN", 8}, {"TAPS", 5}, {"IMAGE", 1}, {"POINTERS", 1}, {"GROUP", 64}},
+       kNoSpills},
+      {"conv2d",
+       Family::other,
+       {{"TM", 2}, {"TN", 4}, {"TAPS", 3}, {"IMAGE", 0}, {"POINTERS", 0}, {"GROUP", 64}},
+       kNoSpills},
+      {"conv2d_weight",
+       Family::adreno,
+       {{"TM", 8}, {"TN", 8}, {"PIXELS", 2}, {"IMAGE", 2}, {"POINTERS", 1}, {"GROUP", 64}},
+       kNoSpills},
+      {"conv2d_weight",
+       Family::other,
+       {{"TM", 4}, {"TN", 4}, {"PIXELS", 1}, {"IMAGE", 0}, {"POINTERS", 0}, {"GROUP", 64}},
+       kNoSpills},
   };
   return rows;
 }

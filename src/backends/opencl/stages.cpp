@@ -14,13 +14,13 @@ namespace {
 // or a number and nothing.
 constexpr int kFirstArg = 5;
 constexpr std::string_view kPrelude = R"(#define STAGE_BUFFERS                                                 \
-  global uchar *b0, global uchar *b1, global uchar *b2, global uchar *b3, global uchar *b4, global uchar *b5, \
-      global uchar *b6, global uchar *b7
+  global uchar *stage_b0, global uchar *stage_b1, global uchar *stage_b2, global uchar *stage_b3, global uchar *stage_b4, global uchar *stage_b5, \
+      global uchar *stage_b6, global uchar *stage_b7
 #define STAGE_PARAMS global const int *t, int item, int items, local float *scratch, STAGE_BUFFERS
-#define STAGE_PASS t, item, items, scratch, b0, b1, b2, b3, b4, b5, b6, b7
+#define STAGE_PASS t, item, items, scratch, stage_b0, stage_b1, stage_b2, stage_b3, stage_b4, stage_b5, stage_b6, stage_b7
 #define STAGE_BUFFER(s)                                                         \
-  ((s) < 4 ? ((s) < 2 ? ((s) == 0 ? b0 : b1) : ((s) == 2 ? b2 : b3))             \
-           : ((s) < 6 ? ((s) == 4 ? b4 : b5) : ((s) == 6 ? b6 : b7)))
+  ((s) < 4 ? ((s) < 2 ? ((s) == 0 ? stage_b0 : stage_b1) : ((s) == 2 ? stage_b2 : stage_b3))             \
+           : ((s) < 6 ? ((s) == 4 ? stage_b4 : stage_b5) : ((s) == 6 ? stage_b6 : stage_b7)))
 #define INT(k) (t[5 + 2 * (k)])
 #define REAL(k) as_float(t[5 + 2 * (k)])
 #define STAGE_TENSOR(type, k) ((global type *)STAGE_BUFFER(t[5 + 2 * (k)]) + t[6 + 2 * (k)])
@@ -33,7 +33,11 @@ constexpr std::string_view kPrelude = R"(#define STAGE_BUFFERS                  
 #define ITEM item
 #define ITEMS items
 #define SCRATCH scratch
+#if LOCAL > 1
 #define SYNC() barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE)
+#else  // one work-item waits for nobody; and PoCL copies all the code behind a barrier that stands in a branch
+#define SYNC()
+#endif
 )";
 // A GPU's work-items side by side read side by side; a CPU's thread reads on.
 constexpr std::string_view kForItemsGpu = "#define FOR_ITEMS(i, n) for (int i = item; i < (n); i += items)\n";

@@ -3,7 +3,8 @@
 
 #include <array>
 
-#include "backends/opencl/tuning.h"
+#include "backends/opencl/kernels/gemm.h"
+#include "base/error.h"
 
 namespace stoker::opencl {
 
@@ -40,24 +41,51 @@ void append_sizes(std::vector<Arg>& args, const ConvSizes& s) {
 
 void append(std::vector<Arg>& args, const std::vector<Arg>& more) { args.insert(args.end(), more.begin(), more.end()); }
 
-Place ConvScratch::floats(std::int64_t count) {
-  constexpr std::int64_t kAlignment = 128;
-  const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(float));
-  const Place piece = place_.kind == Place::Kind::none ? Place{} : part(place_, used_, bytes);
-  used_ += round_up(bytes, kAlignment);
-  return piece;
+std::int64_t group_width(std::int64_t columns) {
+  std::int64_t width = 1;
+  while (width < 8 && width < columns) width *= 2;
+  return width;
 }
 
 namespace {
 
+// A convolution of 1 x 1 and stride 1 is a product of [pixels, channels] and the weights [Cin, Cout].
+GemmProblem matmul_problem(const ConvSizes& s, ConvPart part) {
+  const std::int64_t pixels = s.g.N * s.g.H * s.g.W;
+  switch (part) {
+    case ConvPart::forward: return {.m = pixels, .n = s.c_out, .k = s.g.C};
+    case ConvPart::input_grad: return {.m = pixels, .n = s.g.C, .k = s.c_out, .transpose_b = true};
+    case ConvPart::weight_grad: break;
+  }
+  return {.m = s.g.C, .n = s.c_out, .k = pixels, .transpose_a = true};
+}
+
+// "forward 3x3 s1 64-64": the key of tuned entries.
+std::string problem_name(const ConvSizes& s) {
+  return str(s.g.KH, "x", s.g.KW, " s", s.g.window.stride[0], " ", s.g.C, "-", s.c_out, " ", s.g.OH, "x", s.g.OW);
+}
+
+const Params& params_of(const KernelContext& context, const ConvSizes& sizes, ConvPart part) {
+  return context.tuning.params(part == ConvPart::weight_grad ? "conv2d_weight" : "conv2d", problem_name(sizes));
+}
+
 template <ConvPart kPart>
 std::vector<Work> prepare(const KernelContext& context) {
-  return conv2d_plain(context, kPart);
+  const ConvSizes s = conv_sizes(context.graph, context.node, kPart);
+  if (s.is_matmul()) return gemm_work(context, matmul_problem(s, kPart));
+  const Params& params = params_of(context, s, kPart);
+  if (params.empty() || !conv2d_tiles(s, context.node, kPart)) return conv2d_plain(context, kPart);
+  return kPart == ConvPart::weight_grad ? conv2d_weight_tile(context, params) : conv2d_tile(context, kPart, params);
 }
 
 template <ConvPart kPart>
 std::int64_t workspace(const KernelContext& context) {
-  return conv2d_plain_workspace(context, kPart);
+  const ConvSizes s = conv_sizes(context.graph, context.node, kPart);
+  if (s.is_matmul()) return gemm_workspace(context, matmul_problem(s, kPart));
+  const Params& params = params_of(context, s, kPart);
+  if (params.empty() || !conv2d_tiles(s, context.node, kPart)) return conv2d_plain_workspace(context, kPart);
+  return kPart == ConvPart::weight_grad ? conv2d_weight_tile_workspace(context, params)
+                                        : conv2d_tile_workspace(context, kPart, params);
 }
 
 template <ConvPart kPart>

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/opencl/kernel.h"
+#include "backends/opencl/tuning.h"
 #include "ops/window.h"
 
 namespace stoker::opencl {
@@ -37,20 +38,18 @@ struct ConvResult {
 void append_sizes(std::vector<Arg>& args, const ConvSizes& sizes);
 void append(std::vector<Arg>& args, const std::vector<Arg>& more);
 
-// Takes pieces out of a workspace; without a place it only counts them.
-class ConvScratch {
- public:
-  explicit ConvScratch(const Place& place) : place_(place) {}
-  [[nodiscard]] Place floats(std::int64_t count);
-  [[nodiscard]] std::int64_t used() const { return used_; }
-
- private:
-  Place place_;
-  std::int64_t used_ = 0;
-};
-
 // The kernel of conv2d_plain.cl: any shape.
 [[nodiscard]] std::vector<Work> conv2d_plain(const KernelContext& context, ConvPart part);
 [[nodiscard]] std::int64_t conv2d_plain_workspace(const KernelContext& context, ConvPart part);
+
+// The kernels for GPUs: conv2d_tile.cl, and conv2d_weight_tile.cl for the weight gradient. Only where conv2d_tiles()
+// says.
+[[nodiscard]] bool conv2d_tiles(const ConvSizes& sizes, const Node& node, ConvPart part);
+[[nodiscard]] std::vector<Work> conv2d_tile(const KernelContext& context, ConvPart part, const Params& params);
+[[nodiscard]] std::int64_t conv2d_tile_workspace(const KernelContext& context, ConvPart part, const Params& params);
+[[nodiscard]] std::vector<Work> conv2d_weight_tile(const KernelContext& context, const Params& params);
+[[nodiscard]] std::int64_t conv2d_weight_tile_workspace(const KernelContext& context, const Params& params);
+// How many of a group's work-items stand side by side where a result is `columns` tiles wide.
+[[nodiscard]] std::int64_t group_width(std::int64_t columns);
 
 }  // namespace stoker::opencl

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "backends/opencl/kernels/conv2d.h"
-#include "backends/opencl/render.h"
+#include "backends/opencl/kernels/gemm.h"
 
 namespace stoker::opencl {
 namespace {
@@ -31,7 +31,7 @@ Cut cut(const KernelContext& context, ConvPart part) {
 
 std::int64_t conv2d_plain_workspace(const KernelContext& context, ConvPart part) {
   const Cut c = cut(context, part);
-  ConvScratch scratch({});
+  GemmScratch scratch({});
   static_cast<void>(scratch.floats(c.sums > 0 ? c.chunks() * c.sums * c.result.channels : 0));
   return scratch.used();
 }
@@ -43,7 +43,8 @@ std::vector<Work> conv2d_plain(const KernelContext& context, ConvPart part) {
   const Rendered b = render_operand(context, 1, "B", widths, false);
   const Rendered y = render_epilogue(context, "Y", widths, false);
   Launch launch{.program = {"conv2d_plain", a.text + b.text + y.text, {{"PART", static_cast<int>(part)}}},
-                .kernel = "conv2d_plain"};
+                .kernel = "conv2d_plain",
+                .cost = cost_of(context.graph, context.node)};
   launch.args = {Arg::integer(c.result.rows), Arg::integer(c.result.channels), Arg::integer(c.rows_each)};
   append_sizes(launch.args, conv_sizes(context.graph, context.node, part));
   for (const Rendered* rendered : {&a, &b, &y}) append(launch.args, rendered->args);
@@ -51,7 +52,7 @@ std::vector<Work> conv2d_plain(const KernelContext& context, ConvPart part) {
   launch.global = {items, 1, 1};
   launch.local = {static_cast<std::size_t>(kGroup), 1, 1};
   if (c.sums == 0) return {std::move(launch)};
-  ConvScratch scratch(context.scratch);
+  GemmScratch scratch(context.scratch);
   const Place partials = scratch.floats(c.chunks() * c.sums * c.result.channels);
   launch.args.push_back(Arg::tensor(partials));
   return {std::move(launch), combine_sums(context, partials, c.chunks(), c.result.channels)};

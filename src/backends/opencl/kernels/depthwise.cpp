@@ -12,6 +12,11 @@ ops::Geometry depthwise_sizes(const Graph& graph, const Node& node, ConvPart par
   return ops::geometry_of("depthwise", x, w[0], w[1], ops::window_of(node.attrs));
 }
 
+const Place& depthwise_filter(const KernelContext& context) {
+  const Fusion* fusion = context.node.fusion.get();
+  return context.inputs[fusion == nullptr ? 1 : static_cast<std::size_t>(fusion->operands[1].args[0].input)];
+}
+
 int vector_width(std::int64_t channels, int limit) {
   int width = 1;
   while (width * 2 <= limit && channels % (width * 2) == 0) width *= 2;

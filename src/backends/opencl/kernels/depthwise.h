@@ -15,6 +15,9 @@ namespace stoker::opencl {
 // The geometry of y = x * w, whichever of the three the node computes.
 [[nodiscard]] ops::Geometry depthwise_sizes(const Graph& graph, const Node& node, ConvPart part);
 
+// The filter, which has no prologue: operand 1 of depthwise and of its input gradient.
+[[nodiscard]] const Place& depthwise_filter(const KernelContext& context);
+
 // The widest vector of at most `limit` floats that divides `channels`: a power of two.
 [[nodiscard]] int vector_width(std::int64_t channels, int limit);
 

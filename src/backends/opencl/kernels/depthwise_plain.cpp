@@ -74,7 +74,7 @@ std::vector<Work> depthwise_plain(const KernelContext& context, ConvPart part) {
   const Rendered y = render_epilogue(context, "Y", widths, true);
   Launch launch{.program = {"depthwise_plain", x.text + y.text, {{"TRANSPOSED", transposed ? 1 : 0}}},
                 .kernel = "depthwise_plain"};
-  launch.args = {Arg::tensor(context.inputs[1])};
+  launch.args = {Arg::tensor(depthwise_filter(context))};
   append_sizes(launch.args, cut, transposed);
   if (cut.partials > 0) launch.args.push_back(Arg::tensor(context.scratch));
   append(launch.args, x.args);

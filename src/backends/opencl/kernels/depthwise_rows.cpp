@@ -82,7 +82,7 @@ Launch launch_of(const KernelContext& context, const Cut& cut, const char* kerne
                              {"TRANSPOSED", transposed ? 1 : 0},
                              {"PHASE", static_cast<int>(cut.pad_top & 1)}}},
                 .kernel = kernel};
-  launch.args.push_back(Arg::tensor(part == ConvPart::weight_grad ? context.scratch : context.inputs[1]));
+  launch.args.push_back(Arg::tensor(part == ConvPart::weight_grad ? context.scratch : depthwise_filter(context)));
   for (const std::int64_t size :
        {cut.h, cut.w, cut.c, cut.oh, cut.ow, cut.pad_top, cut.pad_left, cut.total, cut.bands}) {
     launch.args.push_back(Arg::integer(size));

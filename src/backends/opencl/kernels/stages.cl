@@ -9,7 +9,7 @@
 #endif
 #ifndef STAGE_SWITCH
 #define STAGE_SWITCH
-#define STAGE_BUFFERS global uchar* b0
+#define STAGE_BUFFERS global uchar* stage_b0
 #endif
 
 __attribute__((reqd_work_group_size(LOCAL, 1, 1))) kernel void stages(global const int* table, int table_at,
@@ -29,7 +29,7 @@ __attribute__((reqd_work_group_size(LOCAL, 1, 1))) kernel void stages(global con
       default: break;
     }
     at = t[1];
-#if CHAIN
+#if CHAIN && LOCAL > 1
     if (t[2] != 0) barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
 #endif
   }
