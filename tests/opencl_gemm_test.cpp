@@ -1,6 +1,6 @@
 // Matrix products on the OpenCL devices of this machine against the reference: all layouts, batched, odd sizes, with
-// prologues, epilogues and sums, K in parts; the plain kernel, and the others with the parameters of CPUs and of phones'
-// GPUs.
+// prologues, epilogues and sums, K in parts; the plain kernel, and the others with the parameters of CPUs and of
+// phones' GPUs.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -102,15 +102,40 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(OpenClGemm);
 INSTANTIATE_TEST_SUITE_P(Devices, OpenClGemm, ::testing::ValuesIn(testing::opencl_ids()),
                          [](const auto& row) { return testing::as_test_name(row.param); });
 
-TEST_P(OpenClGemm, seeds_match_the_reference) {
-  const auto backend = make_backend(GetParam(), {.self_test = false});
+// Every case with these parameters; with none, the plain kernel.
+void expect_all_right(const std::string& device, const opencl::Params& params) {
+  const std::unique_ptr<opencl::ClBackend> backend = opencl::make_seeded_backend(device, {});
+  if (params.empty()) {
+    backend->tuning().quarantine("gemm");
+  } else {
+    backend->tuning().set("gemm", "", params);
+  }
   for (Case c : kCases) {
     for (const bool fused : {false, true}) {
       c.fused = fused;
-      expect_right(*backend, c, "seed");
-      if (HasFatalFailure()) return;
+      expect_right(*backend, c, opencl::to_string(params));
+      if (::testing::Test::HasFatalFailure()) return;
     }
   }
+}
+
+TEST_P(OpenClGemm, plain_kernel_matches_the_reference) { expect_all_right(GetParam(), {}); }
+
+TEST_P(OpenClGemm, seed_matches_the_reference) {
+  const std::unique_ptr<opencl::ClBackend> backend = opencl::make_seeded_backend(GetParam(), {});
+  expect_all_right(GetParam(), opencl::find_seed("gemm", backend->device())->params);
+}
+
+TEST_P(OpenClGemm, small_panels_match_the_reference) {
+  expect_all_right(GetParam(), {{"V", 4}, {"NV", 2}, {"MR", 6}, {"KC", 64}, {"MC", 24}, {"NC", 16}});
+}
+
+TEST_P(OpenClGemm, the_kernel_of_gpus_matches_the_reference_through_buffers) {
+  expect_all_right(GetParam(), {{"TM", 4}, {"TN", 4}, {"IMAGE", 0}, {"GX", 8}, {"GY", 4}});
+}
+
+TEST_P(OpenClGemm, the_kernel_of_gpus_matches_the_reference_through_images) {
+  expect_all_right(GetParam(), {{"TM", 4}, {"TN", 8}, {"IMAGE", 3}, {"GX", 4}, {"GY", 8}});
 }
 
 }  // namespace
