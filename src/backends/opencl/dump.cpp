@@ -4,14 +4,16 @@
 #include <filesystem>
 #include <span>
 
+#include "backends/opencl/program.h"
 #include "base/file.h"
 #include "base/sha256.h"
 
 namespace stoker::opencl {
 
-void dump_program(const Program& program, const std::string& kernel, const std::string& source) {
+void dump_program(const Program& program, const std::string& kernel) {
   const char* folder = std::getenv("STOKER_DUMP_PROGRAMS");
   if (folder == nullptr || *folder == '\0') return;
+  const std::string source = full_source(program);
   const std::string name = program.file + "." + kernel + "." + hex(sha256(source)).substr(0, 8) + ".cl";
   const std::filesystem::path path = std::filesystem::path(folder) / name;
   if (std::filesystem::exists(path)) return;

@@ -9,6 +9,6 @@
 namespace stoker::opencl {
 
 // FILE.KERNEL.HASH.cl: a line "// kernels: KERNEL", then the source. tools/phones/table reads these.
-void dump_program(const Program& program, const std::string& kernel, const std::string& source);
+void dump_program(const Program& program, const std::string& kernel);
 
 }  // namespace stoker::opencl

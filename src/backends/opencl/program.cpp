@@ -96,8 +96,8 @@ Programs::Entry& Programs::entry(const Program& program) {
 }
 
 Handle<cl_kernel> Programs::kernel(const Program& program, const std::string& name) {
+  dump_program(program, name);  // first, so that one that cannot be built is there to look at
   Entry& found = entry(program);
-  dump_program(program, name, found.source);
   if (!found.from_cache) return api_.create_kernel(found.program.get(), name);
   try {
     return api_.create_kernel(found.program.get(), name);

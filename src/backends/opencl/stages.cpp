@@ -10,42 +10,48 @@
 namespace stoker::opencl {
 namespace {
 
-// What stage functions are written with. An argument is two words from kFirstArg on: a tensor's buffer and its offset,
-// or a number and nothing.
-constexpr int kFirstArg = 5;
-constexpr std::string_view kPrelude = R"(#define STAGE_BUFFERS                                                 \
-  global uchar *stage_b0, global uchar *stage_b1, global uchar *stage_b2, global uchar *stage_b3, global uchar *stage_b4, global uchar *stage_b5, \
-      global uchar *stage_b6, global uchar *stage_b7
-#define STAGE_PARAMS global const int *t, int item, int items, local float *scratch, STAGE_BUFFERS
-#define STAGE_PASS t, item, items, scratch, stage_b0, stage_b1, stage_b2, stage_b3, stage_b4, stage_b5, stage_b6, stage_b7
-#define STAGE_BUFFER(s)                                                         \
-  ((s) < 4 ? ((s) < 2 ? ((s) == 0 ? stage_b0 : stage_b1) : ((s) == 2 ? stage_b2 : stage_b3))             \
-           : ((s) < 6 ? ((s) == 4 ? stage_b4 : stage_b5) : ((s) == 6 ? stage_b6 : stage_b7)))
-#define INT(k) (t[5 + 2 * (k)])
-#define REAL(k) as_float(t[5 + 2 * (k)])
-#define STAGE_TENSOR(type, k) ((global type *)STAGE_BUFFER(t[5 + 2 * (k)]) + t[6 + 2 * (k)])
+// What stage functions are written with. An argument is two words behind the stage's own five: a tensor's buffer and
+// its offset, or a number and nothing.
+constexpr std::string_view kPrelude = R"(#define STAGE_PARAMS \
+  global const int *stage_words, int stage_item, int stage_items, local float *stage_scratch, STAGE_BUFFERS
+#define INT(k) (stage_words[5 + 2 * (k)])
+#define REAL(k) as_float(stage_words[5 + 2 * (k)])
+#define STAGE_TENSOR(type, k) ((global type *)STAGE_BUFFER(stage_words[5 + 2 * (k)]) + stage_words[6 + 2 * (k)])
 #define F32(k) STAGE_TENSOR(float, k)
 #define I32(k) STAGE_TENSOR(int, k)
 #define U8(k) STAGE_TENSOR(uchar, k)
 #define I64(k) STAGE_TENSOR(long, k)
 #define F16(k) STAGE_TENSOR(half, k)
 #define U16(k) STAGE_TENSOR(ushort, k)
-#define ITEM item
-#define ITEMS items
-#define SCRATCH scratch
-#if LOCAL > 1
+#define ITEM stage_item
+#define ITEMS stage_items
+#define SCRATCH stage_scratch
+)";
+// A GPU's work-items side by side read side by side; a CPU's thread reads on, and its one work-item waits for nobody
+// (PoCL copies all the code behind a barrier that stands in a branch).
+constexpr std::string_view kForItemsGpu =
+    R"(#define FOR_ITEMS(i, n) for (int i = ITEM; i < (n); i += ITEMS)
 #define SYNC() barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE)
-#else  // one work-item waits for nobody; and PoCL copies all the code behind a barrier that stands in a branch
+)";
+constexpr std::string_view kForItemsCpu = R"(#define STAGE_SHARE(n) (((n) + ITEMS - 1) / ITEMS)
+#define FOR_ITEMS(i, n) \
+  for (int i = STAGE_SHARE(n) * ITEM, i##_end = min(STAGE_SHARE(n) * (ITEM + 1), (int)(n)); i < i##_end; ++i)
 #define SYNC()
-#endif
 )";
-// A GPU's work-items side by side read side by side; a CPU's thread reads on.
-constexpr std::string_view kForItemsGpu = "#define FOR_ITEMS(i, n) for (int i = item; i < (n); i += items)\n";
-constexpr std::string_view kForItemsCpu =
-    R"(#define STAGE_SHARE(n) (((n) + items - 1) / items)
-#define FOR_ITEMS(i, n)                                                                        \
-  for (int i = STAGE_SHARE(n) * item, i##_end = min(STAGE_SHARE(n) * (item + 1), (int)(n)); i < i##_end; ++i)
-)";
+
+// The buffers as parameters, as arguments, and chosen by number. A choice between few is cheaper.
+std::string buffer_macros(int count) {
+  std::string params;
+  std::string pass;
+  std::string choice = str("stage_b", count - 1);
+  for (int i = 0; i < count; ++i) {
+    params += str(i > 0 ? ", " : "", "global uchar* stage_b", i);
+    pass += str(", stage_b", i);
+  }
+  for (int i = count - 2; i >= 0; --i) choice = str("((s) == ", i, " ? stage_b", i, " : ", choice, ")");
+  return str("#define STAGE_BUFFERS ", params, "\n#define STAGE_PASS words, item, items, scratch", pass,
+             "\n#define STAGE_BUFFER(s) ", choice, "\n");
+}
 
 // How a device's stages are cut.
 struct Cut {
@@ -127,7 +133,7 @@ class LaunchBuilder {
     const std::int64_t groups = write_table();
     launch.args.push_back(Arg::table(std::move(table_)));
     if (buffers_.empty()) throw std::logic_error("stages: a stage has no tensor");
-    for (int i = 0; i < kStageBuffers; ++i)
+    for (int i = 0; i < buffer_count(); ++i)
       launch.args.push_back(buffers_[i < static_cast<int>(buffers_.size()) ? static_cast<std::size_t>(i) : 0]);
     launch.global = {static_cast<std::size_t>(groups * cut_.local), 1, 1};
     launch.local = {static_cast<std::size_t>(cut_.local), 1, 1};
@@ -142,6 +148,9 @@ class LaunchBuilder {
   }
 
  private:
+  // 2, 4 or 8, so that few programs differ in nothing else.
+  [[nodiscard]] int buffer_count() const { return buffers_.size() <= 2 ? 2 : buffers_.size() <= 4 ? 4 : kStageBuffers; }
+
   using Function = std::pair<std::string, std::string>;  // header, code
 
   void number_functions() {
@@ -151,7 +160,7 @@ class LaunchBuilder {
   }
 
   [[nodiscard]] std::string header() const {
-    std::string text = std::string(kPrelude) + std::string(for_items(device_));
+    std::string text = buffer_macros(buffer_count()) + std::string(kPrelude) + std::string(for_items(device_));
     std::set<std::string> headers;
     for (const auto& [function, number] : functions_) {
       if (headers.insert(function.first).second) text += function.first;

@@ -114,7 +114,7 @@ float4 scalars_of_b(int base, int n, int k, int end, int N, int K B_PARAMS) {
 // Sums over the rows of a work-group, added up in the order of rows.
 #if Y_SUMS > 0
 #define BEGIN_SUMS(type)                                                                                               \
-  local type rows[GX * GY];                                                                                            \
+  local type *rows = (local type *)row_sums;                                                                           \
   type sums[Y_SUMS];                                                                                                   \
   _Pragma("unroll") for (int s = 0; s < Y_SUMS; ++s) sums[s] = (type)(0.0f);
 #define END_SUMS(type, column)                                                                                         \
@@ -148,6 +148,9 @@ float4 scalars_of_b(int base, int n, int k, int end, int N, int K B_PARAMS) {
 // [parts][M][N]. Sums over the rows of a work-group go to partial[groups along rows][Y_SUMS][N].
 __attribute__((reqd_work_group_size(GX, GY, 1))) kernel void gemm_direct(
     int M, int N, int K, int k_each, int a_batch, int b_batch A_IMAGE B_IMAGE A_PARAMS B_PARAMS SUM_PARAMS Y_PARAMS) {
+#if Y_SUMS > 0
+  local float4 row_sums[GX * GY];  // here, for OpenCL C allows local variables in a kernel's outermost scope only
+#endif
   const int n = (int)get_global_id(0) * TN, m = (int)get_global_id(1) * TM;
   const int z = (int)get_group_id(2), item = k_each < K ? 0 : z;
   const int begin = k_each < K ? z * k_each : 0, end = min(K, begin + k_each);

@@ -21,16 +21,16 @@ __attribute__((reqd_work_group_size(LOCAL, 1, 1))) kernel void stages(global con
   while (at != 0)
 #endif
   {
-    global const int* t = table + at;
-    const int item = ((int)get_group_id(0) - t[3]) * LOCAL + (int)get_local_id(0);
-    const int items = t[4] * LOCAL;
-    switch (t[0]) {
+    global const int* words = table + at;
+    const int item = ((int)get_group_id(0) - words[3]) * LOCAL + (int)get_local_id(0);
+    const int items = words[4] * LOCAL;
+    switch (words[0]) {
       STAGE_SWITCH
       default: break;
     }
-    at = t[1];
+    at = words[1];
 #if CHAIN && LOCAL > 1
-    if (t[2] != 0) barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
+    if (words[2] != 0) barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
 #endif
   }
 }
