@@ -13,6 +13,9 @@ constexpr const char* kNoSpills = "no spills with Mesa's compiler";
 
 const std::vector<Seed>& seeds() {
   static const std::vector<Seed> rows = {
+      // On CPUs gemm_panel.cl computes it.
+      {"conv2d", Family::cpu, {{"PANEL", 1}}, kPocl},
+      {"conv2d_weight", Family::cpu, {{"PANEL", 1}}, kPocl},
       // GPUs: gemm_direct.cl. TM x TN results a work-item, GX x GY work-items a group, IMAGE as there.
       {"gemm", Family::adreno, {{"TM", 4}, {"TN", 8}, {"IMAGE", 3}, {"GX", 8}, {"GY", 16}}, kClblast},
       {"gemm", Family::mali, {{"TM", 4}, {"TN", 4}, {"IMAGE", 0}, {"GX", 8}, {"GY", 8}}, kClblast},
