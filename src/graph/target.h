@@ -26,6 +26,9 @@ class Target {
   // Whether the node is little work that the device runs together with others of its kind, so that such nodes should
   // stand side by side in the schedule.
   [[nodiscard]] virtual bool is_small(const Graph&, const Node&) const { return false; }
+  // For how many steps after its last reader a tensor of up to 256 KB keeps its place: work that may be done a little
+  // later than its step is merged into fewer launches if nothing has overwritten what it reads.
+  [[nodiscard]] virtual int lingering_steps() const { return 0; }
   // Whether the kernel op takes an epilogue.
   [[nodiscard]] virtual bool takes_epilogue(const Graph& graph, const Node& node) const = 0;
 };

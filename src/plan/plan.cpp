@@ -79,14 +79,20 @@ class Planner {
       if (current.in_place_of >= 0) {
         block_of_[i] = block_of_[static_cast<std::size_t>(current.in_place_of)];
         Block& block = blocks[block_of_[i]];
-        block.last = std::max(block.last, current.last);
+        block.last = std::max(block.last, kept_until(current));
         overwritten_.insert(current.in_place_of);
       } else {
         block_of_[i] = blocks.size();
-        blocks.push_back({.bytes = current.bytes, .first = current.first, .last = current.last});
+        blocks.push_back({.bytes = current.bytes, .first = current.first, .last = kept_until(current)});
       }
     }
     return blocks;
+  }
+
+  [[nodiscard]] int kept_until(const ArenaTensor& current) const {
+    constexpr std::int64_t kLittle = 256 * 1024;
+    const int end = static_cast<int>(order_.size());
+    return current.bytes > kLittle ? current.last : std::min(end, current.last + target_.lingering_steps());
   }
 
   // An input of a pointwise step, of the output's size and read element by element, that nothing reads afterwards.

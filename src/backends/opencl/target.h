@@ -26,6 +26,7 @@ class ClTarget : public Target {
   [[nodiscard]] std::int64_t largest_buffer() const override { return largest_buffer_; }
   // Its work is stages only, which are merged with their neighbours.
   [[nodiscard]] bool is_small(const Graph& graph, const Node& node) const override;
+  [[nodiscard]] int lingering_steps() const override { return 16; }
 
  private:
   [[nodiscard]] KernelContext context(const Graph& graph, const Node& node) const;

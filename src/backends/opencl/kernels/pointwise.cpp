@@ -232,13 +232,20 @@ std::int64_t workspace_pointwise(const KernelContext& context) {
   return domain.sums > 0 && cut.chunks > 1 ? 4 * cut.chunks * domain.sums * domain.channels : 0;
 }
 
+// Updates wait for each other's checks, not for each other: together they are one launch, however large some are.
+bool joins_updates(const KernelContext& context, const PointDomain& domain) {
+  constexpr std::int64_t kMostElements = 128 * 1024;
+  return context.node.phase == Phase::update && domain.flat && domain.elements() <= kMostElements;
+}
+
 std::vector<Work> prepare_pointwise(const KernelContext& context) {
   const PointDomain domain = point_domain(context.graph, context.node);
   if (domain.channels == 0 || (domain.rows == 0 && domain.sums == 0)) return {};
   const RowCut cut = cut_rows(domain, context.device);
   std::vector<Work> work;
-  work.push_back(stage_or_launch(PointCode(context, domain, cut).run(widths_for(context, domain)), domain.elements(),
-                                 context.device));
+  Stage stage = PointCode(context, domain, cut).run(widths_for(context, domain));
+  if (joins_updates(context, domain)) return {std::move(stage)};
+  work.push_back(stage_or_launch(std::move(stage), domain.elements(), context.device));
   if (domain.sums > 0 && cut.chunks > 1)
     work.emplace_back(combine_sums(context, context.scratch, cut.chunks, domain.channels));
   return work;
