@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <map>
+#include <ostream>
 
 #include "base/random.h"
 #include "devices.h"
@@ -31,6 +32,8 @@ struct Case {
   std::int64_t batch;
   const char* optimizer;
 };
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.model << ", batch " << c.batch << ", " << c.optimizer; }
 
 std::string name_of(const ::testing::TestParamInfo<Case>& test) {
   return testing::as_test_name(std::string(test.param.model) + "_" + test.param.optimizer);

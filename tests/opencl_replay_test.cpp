@@ -170,7 +170,7 @@ TEST(OpenClReplay, LaunchesAreFlushedAsTheDeviceLikesIt) {
 class OpenClReplayOn : public ::testing::TestWithParam<std::string> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(OpenClReplayOn);
 INSTANTIATE_TEST_SUITE_P(Devices, OpenClReplayOn, ::testing::ValuesIn(stoker::testing::opencl_ids()),
-                         [](const auto& info) { return stoker::testing::as_test_name(info.param); });
+                         [](const auto& test) { return stoker::testing::as_test_name(test.param); });
 
 TEST_P(OpenClReplayOn, GivesTheSameBitsAsLaunches) {
   Launches cl(load_library().library, open_device(load_library(), GetParam()));

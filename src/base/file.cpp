@@ -69,21 +69,22 @@ std::vector<std::byte> read_file(const std::filesystem::path& path) {
   }
 }
 
-void write_file_atomically(const std::filesystem::path& path, const std::function<void(const WritePart&)>& content) {
+void write_file_atomically(const std::filesystem::path& path, const std::function<void(const WritePart&)>& content,
+                           bool sync) {
   std::filesystem::path temporary = path;
   temporary += ".tmp" + std::to_string(::getpid());
   FileDescriptor descriptor(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (descriptor.get() < 0) fail_io("create", temporary, errno);
   try {
     content([&](std::span<const std::byte> bytes) { write_all(descriptor.get(), bytes, path); });
-    if (::fsync(descriptor.get()) != 0) fail_io("sync", path, errno);
+    if (sync && ::fsync(descriptor.get()) != 0) fail_io("sync", path, errno);
     if (descriptor.close() != 0) fail_io("close", path, errno);
     if (::rename(temporary.c_str(), path.c_str()) != 0) fail_io("replace", path, errno);
   } catch (...) {
     ::unlink(temporary.c_str());
     throw;
   }
-  sync_folder(path);
+  if (sync) sync_folder(path);
 }
 
 }  // namespace stoker

@@ -17,6 +17,8 @@ using WritePart = std::function<void(std::span<const std::byte>)>;
 
 // Writes a temporary file beside `path`, syncs it, renames it over `path` and syncs the folder.
 // If anything fails the old file stays, the temporary one is removed, and an Error (Code::io) says why.
-void write_file_atomically(const std::filesystem::path& path, const std::function<void(const WritePart&)>& content);
+// Without `sync` a loss of power may leave a damaged file: for caches that check what they read.
+void write_file_atomically(const std::filesystem::path& path, const std::function<void(const WritePart&)>& content,
+                           bool sync = true);
 
 }  // namespace stoker

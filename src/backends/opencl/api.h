@@ -92,6 +92,9 @@ class Api {
   // Start and end of the command, in nanoseconds of the device's clock; the queue must be a profiling one.
   [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> profile(cl_event event);
 
+  // Keeps the host's memory that a failed command may yet write to, for as long as the Api lives.
+  void keep(std::shared_ptr<const void> memory) { kept_.push_back(std::move(memory)); }
+
   // Recordings (replay.h): cl_khr_command_buffer ...
   [[nodiscard]] bool has_command_buffers() const;
   [[nodiscard]] Handle<cl_command_buffer_khr> create_command_buffer(cl_command_queue queue, bool reentrant);
@@ -134,6 +137,7 @@ class Api {
   std::shared_ptr<const Library> library_;
   Functions functions_;
   Counters counters_;
+  std::vector<std::shared_ptr<const void>> kept_;
 };
 
 template <typename T>

@@ -60,12 +60,13 @@ std::string Cache::store(std::string_view key, std::span<const std::byte> bytes)
   std::filesystem::create_directories(folder_, error);
   if (error) return str("cannot create ", folder_.string(), ": ", error.message());
   try {
-    write_file_atomically(path_of(key), [&](const WritePart& write) {
+    const auto content = [&](const WritePart& write) {
       write(std::as_bytes(std::span(kMagic)));
       write(sha256(key));
       write(sha256(bytes));
       write(bytes);
-    });
+    };
+    write_file_atomically(path_of(key), content, false);
   } catch (const Error& failure) {
     return failure.what();
   }

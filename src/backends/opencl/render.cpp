@@ -135,7 +135,7 @@ Rendered render_operand(const KernelContext& context, int operand, std::string_v
   const std::vector<Declared> declared = declare(context, prologue.expr, prologue.args, 0, channels, parameters);
   const bool plain =
       prologue.expr.is_identity() && declared[0].dtype == DType::f32 && declared[0].access == Access::full;
-  Rendered rendered{.text = std::string(render_prelude(prologue.expr)), .args = std::move(parameters.args)};
+  Rendered rendered{.text = render_prelude(prologue.expr, widths), .args = std::move(parameters.args)};
   rendered.text += parameters.defines() + str("#define ", name, "_PLAIN ", plain ? 1 : 0, "\n");
   for (const int width : widths) {
     const std::string type = vector_type("float", width);
@@ -169,7 +169,7 @@ Rendered render_epilogue(const KernelContext& context, std::string_view name, st
     parameters.tensor(outputs.back().variable, spec, context.outputs[j], true);
   }
   const bool plain = epilogue.expr.is_identity() && sums == 0 && outputs.size() == 1 && outputs[0].dtype == DType::f32;
-  Rendered rendered{.text = std::string(render_prelude(epilogue.expr)), .args = std::move(parameters.args)};
+  Rendered rendered{.text = render_prelude(epilogue.expr, widths), .args = std::move(parameters.args)};
   rendered.text += parameters.defines() + str("#define ", name, "_PLAIN ", plain ? 1 : 0, "\n#define ", name, "_SUMS ",
                                               sums, "\n#define ", name, "_SUM_ARGS ", sum_args, "\n");
   for (const int width : widths)

@@ -70,8 +70,10 @@ struct HoistedText {
 [[nodiscard]] HoistedText render_hoisted(const Expr& expr, std::span<const OperandText> operands,
                                          const std::vector<bool>& fixed, std::span<const std::string> results,
                                          int width, std::string_view element);
-// The functions that the rendered body calls (Philox), guarded; empty if there are none.
-[[nodiscard]] std::string_view render_prelude(const Expr& expr);
+// The functions that bodies rendered in these widths call, guarded; empty if there are none.
+[[nodiscard]] std::string render_prelude(const Expr& expr, std::span<const int> widths);
+// stoker_log_W, stoker_pow_W and stoker_expm1_W alone. They need no tables in constant memory, as the drivers' own may.
+[[nodiscard]] std::string render_math(int width);
 // Which operands the expression reads.
 [[nodiscard]] std::vector<bool> used_operands(const Expr& expr);
 

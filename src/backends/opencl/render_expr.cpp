@@ -1,4 +1,5 @@
 // Expressions, loads and stores as text: the part of rendering that knows nothing of nodes.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -40,6 +41,8 @@ float stoker_uniform(uint seed, uint id, uint step, uint element) {
 #endif
 )";
 
+bool needs_math(ExprOp op) { return op == ExprOp::log || op == ExprOp::pow || op == ExprOp::expm1; }
+
 // The C operator or function behind an instruction; masks are what comparisons give before they become 1 or 0.
 const char* operator_of(ExprOp op) {
   switch (op) {
@@ -55,15 +58,12 @@ const char* function_of(ExprOp op) {
   switch (op) {
     case ExprOp::abs: return "fabs";
     case ExprOp::exp: return "exp";
-    case ExprOp::expm1: return "expm1";
-    case ExprOp::log: return "log";
     case ExprOp::sqrt: return "sqrt";
     case ExprOp::rsqrt: return "rsqrt";
     case ExprOp::tanh: return "tanh";
     case ExprOp::erf: return "erf";
     case ExprOp::cos: return "cos";
     case ExprOp::floor: return "floor";
-    case ExprOp::pow: return "pow";
     default: return nullptr;
   }
 }
@@ -165,12 +165,15 @@ class Body {
       case ExprOp::select: return str("select(", value(inst.c), ", ", value(inst.b), ", ", mask(inst.a), ")");
       case ExprOp::mul_add: return str(value(inst.a), " * ", value(inst.b), " + ", value(inst.c));
       case ExprOp::uniform: return uniform(inst);
+      case ExprOp::log: return str("stoker_log_", width_, "(", value(inst.a), ")");
+      case ExprOp::expm1: return str("stoker_expm1_", width_, "(", value(inst.a), ")");
+      case ExprOp::pow: return str("stoker_pow_", width_, "(", value(inst.a), ", ", value(inst.b), ")");
       default: break;
     }
     if (const char* infix = operator_of(inst.op)) return str(value(inst.a), " ", infix, " ", value(inst.b));
     const char* function = function_of(inst.op);
     DCHECK(function != nullptr);
-    return str(function, "(", value(inst.a), inst.b >= 0 ? ", " + value(inst.b) : "", ")");
+    return str(function, "(", value(inst.a), ")");
   }
 
   [[nodiscard]] std::string whole(std::int32_t i) const {
@@ -208,11 +211,16 @@ HoistedText render_hoisted(const Expr& expr, std::span<const OperandText> operan
   return Body(expr, operands, width, element).run(fixed, results);
 }
 
-std::string_view render_prelude(const Expr& expr) {
-  for (const ExprInst& inst : expr.code) {
-    if (inst.op == ExprOp::uniform) return kRandom;
+std::string render_prelude(const Expr& expr, std::span<const int> widths) {
+  std::string text;
+  const auto any = [&](const auto& what) {
+    return std::ranges::any_of(expr.code, [&](const ExprInst& inst) { return what(inst.op); });
+  };
+  if (any([](ExprOp op) { return op == ExprOp::uniform; })) text += kRandom;
+  if (any(needs_math)) {
+    for (const int width : widths) text += render_math(width);
   }
-  return {};
+  return text;
 }
 
 std::vector<bool> used_operands(const Expr& expr) {

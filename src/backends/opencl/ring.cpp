@@ -21,6 +21,16 @@ Ring::Ring(Api& api, cl_command_queue queue, std::vector<Place> outputs)
       outputs_(std::move(outputs)),
       host_(static_cast<std::size_t>(kEntries) * outputs_.size()) {}
 
+// The device may still be writing to host_. If not even that can be waited for, the memory must outlive the queue.
+Ring::~Ring() {
+  if (!request_) return;
+  try {
+    api_.wait(request_.get(), Wait::finished);
+  } catch (const Error&) {
+    api_.keep(std::make_shared<std::vector<float>>(std::move(host_)));
+  }
+}
+
 std::int64_t Ring::bytes() const {
   return outputs_.empty() ? 0 : 4 * (kFirst + kEntries * static_cast<std::int64_t>(words()));
 }

@@ -16,6 +16,9 @@ class Ring {
  public:
   // `outputs`: the places of the step's scalar results; none for a plan without any.
   Ring(Api& api, cl_command_queue queue, std::vector<Place> outputs);
+  ~Ring();
+  Ring(const Ring&) = delete;
+  Ring& operator=(const Ring&) = delete;
 
   [[nodiscard]] std::int64_t bytes() const;
   // The stage that ends a step: appends its results at the place `ring`.

@@ -8,20 +8,17 @@
 namespace stoker::opencl {
 namespace {
 
-constexpr std::string_view kMacros = R"(#define F32(k) ((global float*)p##k + p##k##_at)
-#define I32(k) ((global int*)p##k + p##k##_at)
-#define I64(k) ((global long*)p##k + p##k##_at)
-#define F16(k) ((global half*)p##k + p##k##_at)
-#define U16(k) ((global ushort*)p##k + p##k##_at)
-#define U8(k) (p##k + p##k##_at)
-#define INT(k) p##k
-#define REAL(k) p##k
-#define item ((int)get_global_id(0))
-#define items ((int)get_global_size(0))
-#define ITEM item
-#define ITEMS items
-#define SCRATCH scratch
-#define SYNC() barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE)
+constexpr std::string_view kMacros = R"(#define F32(k) ((global float*)single_##k + single_##k##_at)
+#define I32(k) ((global int*)single_##k + single_##k##_at)
+#define I64(k) ((global long*)single_##k + single_##k##_at)
+#define F16(k) ((global half*)single_##k + single_##k##_at)
+#define U16(k) ((global ushort*)single_##k + single_##k##_at)
+#define U8(k) (single_##k + single_##k##_at)
+#define INT(k) single_##k
+#define REAL(k) single_##k
+#define ITEM ((int)get_global_id(0))
+#define ITEMS ((int)get_global_size(0))
+#define SCRATCH single_scratch
 )";
 
 // A body as the one line that a macro is. Line comments would swallow what follows.
@@ -36,9 +33,9 @@ std::string parameters(const Stage& stage) {
   for (std::size_t k = 0; k < stage.args.size(); ++k) {
     if (k > 0) text += ", ";
     switch (stage.args[k].kind) {
-      case Arg::Kind::tensor: text += str("global uchar* p", k, ", int p", k, "_at"); break;
-      case Arg::Kind::integer: text += str("int p", k); break;
-      case Arg::Kind::real: text += str("float p", k); break;
+      case Arg::Kind::tensor: text += str("global uchar* single_", k, ", int single_", k, "_at"); break;
+      case Arg::Kind::integer: text += str("int single_", k); break;
+      case Arg::Kind::real: text += str("float single_", k); break;
       default: throw std::logic_error("single: an argument is no tensor, integer or real");
     }
   }
@@ -55,7 +52,7 @@ Launch single_launch(const Stage& stage, const Device& device) {
       device.is_cpu() ? std::min(stage.items, kMostRuns) : round_up(std::min(stage.items, kMostItems), local);
   if (stage.one_group) global = local;
   Launch launch{.kernel = "single", .args = stage.args, .cost = stage.cost};
-  const char* scratch = stage.one_group ? "local float scratch[LOCAL];" : "";
+  const char* scratch = stage.one_group ? "local float single_scratch[LOCAL];" : "";
   launch.program = {
       .file = "single",
       .header = str(kMacros, for_items(device), stage.header, "#define SINGLE_PARAMS ", parameters(stage),

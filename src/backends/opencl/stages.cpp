@@ -10,42 +10,48 @@
 namespace stoker::opencl {
 namespace {
 
-// What stage functions are written with. An argument is two words from kFirstArg on: a tensor's buffer and its offset,
-// or a number and nothing.
-constexpr int kFirstArg = 5;
-constexpr std::string_view kPrelude = R"(#define STAGE_BUFFERS                                                 \
-  global uchar *stage_b0, global uchar *stage_b1, global uchar *stage_b2, global uchar *stage_b3, global uchar *stage_b4, global uchar *stage_b5, \
-      global uchar *stage_b6, global uchar *stage_b7
-#define STAGE_PARAMS global const int *t, int item, int items, local float *scratch, STAGE_BUFFERS
-#define STAGE_PASS t, item, items, scratch, stage_b0, stage_b1, stage_b2, stage_b3, stage_b4, stage_b5, stage_b6, stage_b7
-#define STAGE_BUFFER(s)                                                         \
-  ((s) < 4 ? ((s) < 2 ? ((s) == 0 ? stage_b0 : stage_b1) : ((s) == 2 ? stage_b2 : stage_b3))             \
-           : ((s) < 6 ? ((s) == 4 ? stage_b4 : stage_b5) : ((s) == 6 ? stage_b6 : stage_b7)))
-#define INT(k) (t[5 + 2 * (k)])
-#define REAL(k) as_float(t[5 + 2 * (k)])
-#define STAGE_TENSOR(type, k) ((global type *)STAGE_BUFFER(t[5 + 2 * (k)]) + t[6 + 2 * (k)])
+// What stage functions are written with. An argument is two words behind the stage's own five: a tensor's buffer and
+// its offset, or a number and nothing.
+constexpr std::string_view kPrelude = R"(#define STAGE_PARAMS \
+  global const int *stage_words, int stage_item, int stage_items, local float *stage_scratch, STAGE_BUFFERS
+#define INT(k) (stage_words[5 + 2 * (k)])
+#define REAL(k) as_float(stage_words[5 + 2 * (k)])
+#define STAGE_TENSOR(type, k) ((global type *)STAGE_BUFFER(stage_words[5 + 2 * (k)]) + stage_words[6 + 2 * (k)])
 #define F32(k) STAGE_TENSOR(float, k)
 #define I32(k) STAGE_TENSOR(int, k)
 #define U8(k) STAGE_TENSOR(uchar, k)
 #define I64(k) STAGE_TENSOR(long, k)
 #define F16(k) STAGE_TENSOR(half, k)
 #define U16(k) STAGE_TENSOR(ushort, k)
-#define ITEM item
-#define ITEMS items
-#define SCRATCH scratch
-#if LOCAL > 1
+#define ITEM stage_item
+#define ITEMS stage_items
+#define SCRATCH stage_scratch
+)";
+// A GPU's work-items side by side read side by side; a CPU's thread reads on, and its one work-item waits for nobody
+// (PoCL copies all the code behind a barrier that stands in a branch).
+constexpr std::string_view kForItemsGpu =
+    R"(#define FOR_ITEMS(i, n) for (int i = ITEM; i < (n); i += ITEMS)
 #define SYNC() barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE)
-#else  // one work-item waits for nobody; and PoCL copies all the code behind a barrier that stands in a branch
+)";
+constexpr std::string_view kForItemsCpu = R"(#define STAGE_SHARE(n) (((n) + ITEMS - 1) / ITEMS)
+#define FOR_ITEMS(i, n) \
+  for (int i = STAGE_SHARE(n) * ITEM, i##_end = min(STAGE_SHARE(n) * (ITEM + 1), (int)(n)); i < i##_end; ++i)
 #define SYNC()
-#endif
 )";
-// A GPU's work-items side by side read side by side; a CPU's thread reads on.
-constexpr std::string_view kForItemsGpu = "#define FOR_ITEMS(i, n) for (int i = item; i < (n); i += items)\n";
-constexpr std::string_view kForItemsCpu =
-    R"(#define STAGE_SHARE(n) (((n) + items - 1) / items)
-#define FOR_ITEMS(i, n)                                                                        \
-  for (int i = STAGE_SHARE(n) * item, i##_end = min(STAGE_SHARE(n) * (item + 1), (int)(n)); i < i##_end; ++i)
-)";
+
+// The buffers as parameters, as arguments, and chosen by number. A choice between few is cheaper.
+std::string buffer_macros(int count) {
+  std::string params;
+  std::string pass;
+  std::string choice = str("stage_b", count - 1);
+  for (int i = 0; i < count; ++i) {
+    params += str(i > 0 ? ", " : "", "global uchar* stage_b", i);
+    pass += str(", stage_b", i);
+  }
+  for (int i = count - 2; i >= 0; --i) choice = str("((s) == ", i, " ? stage_b", i, " : ", choice, ")");
+  return str("#define STAGE_BUFFERS ", params, "\n#define STAGE_PASS words, item, items, scratch", pass,
+             "\n#define STAGE_BUFFER(s) ", choice, "\n");
+}
 
 // How a device's stages are cut.
 struct Cut {
@@ -92,6 +98,9 @@ bool conflict(const Access& a, const Access& b) {
 
 Access access_of(const Stage& stage) { return {places_of(stage, false), places_of(stage, true)}; }
 
+using Function = std::pair<std::string, std::string>;  // header, code
+using Functions = std::set<Function>;
+
 // Builds one launch out of stages.
 class LaunchBuilder {
  public:
@@ -114,50 +123,48 @@ class LaunchBuilder {
       if (slots_.emplace(buffer_of_(arg.place), static_cast<int>(buffers_.size())).second)
         buffers_.push_back(Arg::buffer(arg.place));
     }
-    entries_.push_back(&waiting);
+    functions_.emplace(waiting.stage.header, waiting.stage.code);
+    entries_.push_back(waiting);
   }
 
-  [[nodiscard]] MergedLaunch finish() {
-    number_functions();
+  [[nodiscard]] const Functions& functions() const { return functions_; }
+  // 2, 4 or 8, so that few programs differ in nothing else.
+  [[nodiscard]] int buffer_count() const { return buffers_.size() <= 2 ? 2 : buffers_.size() <= 4 ? 4 : kStageBuffers; }
+
+  // As a launch of a program that has `functions`, the launch's own among them.
+  [[nodiscard]] MergedLaunch finish(const Functions& functions) {
+    for (const Function& function : functions) number_of_.emplace(function, static_cast<int>(number_of_.size()));
     MergedLaunch merged;
     Launch& launch = merged.launch;
     launch.kernel = "stages";
     launch.program = {.file = "stages", .header = header()};
-    launch.program.defines = {{"LOCAL", static_cast<int>(cut_.local)}, {"CHAIN", chain_ ? 1 : 0}};
+    launch.program.defines = {{"LOCAL", static_cast<int>(cut_.local)}};
     const std::int64_t groups = write_table();
     launch.args.push_back(Arg::table(std::move(table_)));
     if (buffers_.empty()) throw std::logic_error("stages: a stage has no tensor");
-    for (int i = 0; i < kStageBuffers; ++i)
+    for (int i = 0; i < buffer_count(); ++i)
       launch.args.push_back(buffers_[i < static_cast<int>(buffers_.size()) ? static_cast<std::size_t>(i) : 0]);
     launch.global = {static_cast<std::size_t>(groups * cut_.local), 1, 1};
     launch.local = {static_cast<std::size_t>(cut_.local), 1, 1};
     std::set<int> steps;
-    for (const Waiting* entry : entries_) {
-      steps.insert(entry->step);
-      launch.cost.flops += entry->stage.cost.flops;
-      launch.cost.bytes += entry->stage.cost.bytes;
+    for (const Waiting& entry : entries_) {
+      steps.insert(entry.step);
+      launch.cost.flops += entry.stage.cost.flops;
+      launch.cost.bytes += entry.stage.cost.bytes;
     }
     merged.steps.assign(steps.begin(), steps.end());
     return merged;
   }
 
  private:
-  using Function = std::pair<std::string, std::string>;  // header, code
-
-  void number_functions() {
-    for (const Waiting* entry : entries_) functions_.emplace(Function{entry->stage.header, entry->stage.code}, 0);
-    int number = 0;
-    for (auto& [function, at] : functions_) at = number++;
-  }
-
   [[nodiscard]] std::string header() const {
-    std::string text = std::string(kPrelude) + std::string(for_items(device_));
+    std::string text = buffer_macros(buffer_count()) + std::string(kPrelude) + std::string(for_items(device_));
     std::set<std::string> headers;
-    for (const auto& [function, number] : functions_) {
+    for (const auto& [function, number] : number_of_) {
       if (headers.insert(function.first).second) text += function.first;
     }
     std::string calls = "#define STAGE_SWITCH";
-    for (const auto& [function, number] : functions_) {
+    for (const auto& [function, number] : number_of_) {
       text += str("void stage_", number, "(STAGE_PARAMS) {\n", function.second, "}\n");
       calls += str(" case ", number, ": stage_", number, "(STAGE_PASS); break;");
     }
@@ -172,17 +179,17 @@ class LaunchBuilder {
   // Returns the number of groups.
   std::int64_t write_table() {
     std::int64_t groups = 0;
-    for (const Waiting* entry : entries_) groups += groups_of(entry->stage);
+    for (const Waiting& entry : entries_) groups += groups_of(entry.stage);
     if (chain_) groups = 1;
     table_.words.assign(static_cast<std::size_t>(groups), 0);
     std::size_t group = 0;
     std::size_t before = 0;  // the entry before, in a chain
     for (std::size_t i = 0; i < entries_.size(); ++i) {
-      const Stage& stage = entries_[i]->stage;
+      const Stage& stage = entries_[i].stage;
       const std::size_t at = table_.words.size();
       if (chain_ && i > 0) {
         table_.words[before + 1] = static_cast<std::int32_t>(at);
-        table_.words[before + 2] = entries_[i]->level != entries_[i - 1]->level ? 1 : 0;
+        table_.words[before + 2] = entries_[i].level != entries_[i - 1].level ? 1 : 0;
       }
       before = at;
       const std::int64_t own = groups_of(stage);
@@ -190,7 +197,7 @@ class LaunchBuilder {
       if (!chain_ || i == 0)
         std::fill_n(table_.words.begin() + static_cast<std::ptrdiff_t>(first), own, static_cast<std::int32_t>(at));
       const Function function{stage.header, stage.code};
-      table_.words.insert(table_.words.end(), {functions_.at(function), 0, 0, static_cast<std::int32_t>(first),
+      table_.words.insert(table_.words.end(), {number_of_.at(function), 0, 0, static_cast<std::int32_t>(first),
                                                static_cast<std::int32_t>(own)});
       for (const Arg& arg : stage.args) write_arg(arg);
     }
@@ -218,11 +225,52 @@ class LaunchBuilder {
   const Device& device_;
   const std::function<int(const Place&)>& buffer_of_;
   bool chain_;
-  std::vector<const Waiting*> entries_;
+  std::vector<Waiting> entries_;
   std::map<int, int> slots_;  // by the buffer's number
   std::vector<Arg> buffers_;
-  std::map<Function, int> functions_;
+  Functions functions_;
+  std::map<Function, int> number_of_;
   Table table_;
+};
+
+// Launches share programs, so that a function is compiled once or twice and not with every set that it occurs in. Some
+// compilers take long over large programs.
+class SharedPrograms {
+ public:
+  static constexpr std::size_t kMostFunctions = 16;
+
+  // Largest sets first: the small ones fit in beside them.
+  void add(int buffers, const Functions& functions) {
+    Shared* best = nullptr;
+    std::size_t least = 0;
+    for (Shared& shared : shared_) {
+      if (shared.buffers != buffers) continue;
+      const auto missing = static_cast<std::size_t>(
+          std::ranges::count_if(functions, [&](const Function& f) { return !shared.functions.contains(f); }));
+      if (missing > 0 && shared.functions.size() + missing > kMostFunctions) continue;
+      if (best == nullptr || missing < least) {
+        best = &shared;
+        least = missing;
+      }
+    }
+    if (best == nullptr) best = &shared_.emplace_back(Shared{buffers, {}});
+    best->functions.insert(functions.begin(), functions.end());
+  }
+
+  [[nodiscard]] const Functions& find(int buffers, const Functions& functions) const {
+    const auto at = std::ranges::find_if(shared_, [&](const Shared& shared) {
+      return shared.buffers == buffers && std::ranges::includes(shared.functions, functions);
+    });
+    DCHECK(at != shared_.end());
+    return at->functions;
+  }
+
+ private:
+  struct Shared {
+    int buffers = 0;
+    Functions functions;
+  };
+  std::vector<Shared> shared_;
 };
 
 class Merger {
@@ -244,6 +292,14 @@ class Merger {
 
   std::vector<MergedLaunch> finish() {
     flush();
+    std::vector<const LaunchBuilder*> by_size;
+    for (const auto& [at, builder] : builders_) by_size.push_back(&builder);
+    std::ranges::stable_sort(by_size, std::ranges::greater{},
+                             [](const LaunchBuilder* b) { return b->functions().size(); });
+    SharedPrograms programs;
+    for (const LaunchBuilder* builder : by_size) programs.add(builder->buffer_count(), builder->functions());
+    for (auto& [at, builder] : builders_)
+      launches_[at] = builder.finish(programs.find(builder.buffer_count(), builder.functions()));
     return std::move(launches_);
   }
 
@@ -291,7 +347,8 @@ class Merger {
       std::size_t count = 0;
       do builder.add(*stages[count++]);
       while (count < stages.size() && builder.has_room(stages[count]->stage));
-      launches_.push_back(builder.finish());
+      builders_.emplace_back(launches_.size(), std::move(builder));
+      launches_.emplace_back();
       stages = stages.subspan(count);
     }
   }
@@ -302,6 +359,7 @@ class Merger {
   std::vector<Waiting> waiting_;
   std::vector<Access> accesses_;  // of each of waiting_
   std::vector<MergedLaunch> launches_;
+  std::vector<std::pair<std::size_t, LaunchBuilder>> builders_;  // of which launch
 };
 
 }  // namespace

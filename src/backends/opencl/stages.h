@@ -26,13 +26,13 @@ struct MergedLaunch {
 
 // The launches of `work` in an order that keeps all dependences, found from the places' bytes. `buffer_of` numbers the
 // buffers: places of equal numbers lie in one buffer. Merged launches are of kernels/stages.cl; their arguments are one
-// table and kStageBuffers buffers.
+// table and up to kStageBuffers buffers.
 [[nodiscard]] std::vector<MergedLaunch> merge_stages(std::vector<StepWork> work, const Device& device,
                                                      const std::function<int(const Place&)>& buffer_of);
 
 inline constexpr int kStageBuffers = 8;
 
-// The definition of FOR_ITEMS (kernel.h) over the variables `item` and `items`.
+// The definitions of FOR_ITEMS (kernel.h) over ITEM and ITEMS, and of SYNC.
 [[nodiscard]] std::string_view for_items(const Device& device);
 
 // Whether the places share a byte.

@@ -176,7 +176,7 @@ kernel __attribute__((reqd_work_group_size(LX, LY, 1))) void conv2d_weight_tile(
       global const float4 *a_pixel = p > 0 ? a_from + ((p * a_next) & is_pixel) : a_from;
 #endif
       float4 b[GN];
-      UNROLL for (int g = 0; g < GN; ++g) b[g] = LOAD_B(b_at + ((p * CN) & is_pixel) + g, n0 + g * 4);
+      UNROLL for (int g = 0; g < GN; ++g) b[g] = LOAD_B(b_at + ((p * CN) & is_pixel) + g * (4 / UNIT_N), n0 + g * 4);
       UNROLL for (int i = 0; i < GM; ++i) {
 #if USE_POINTERS
         Rows a = a_pixel[i];

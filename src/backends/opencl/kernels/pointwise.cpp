@@ -42,7 +42,9 @@ class PointCode {
   Stage run(const std::vector<int>& widths) {
     declare_inputs();
     declare_outputs();
-    stage_.header(render_prelude(domain_.expr));
+    std::vector<int> rendered = widths;
+    rendered.push_back(1);  // what is left over
+    stage_.header(render_prelude(domain_.expr, rendered));
     if (domain_.flat) {
       flat(widths);
     } else {

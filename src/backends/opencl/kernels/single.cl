@@ -4,7 +4,7 @@
 #define LOCAL 1  // work-items of a group: 1 (CPUs), 64, 128
 #endif
 #ifndef SINGLE_BODY
-#define SINGLE_PARAMS global float* p0, int p0_at
+#define SINGLE_PARAMS global uchar* single_0, int single_0_at
 #define SINGLE_BODY
 #define SINGLE_SCRATCH
 #endif

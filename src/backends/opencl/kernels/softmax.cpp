@@ -52,16 +52,16 @@ std::string row_functions(const Rows& rows, bool aligned) {
     most += lane == 0 ? str("  float best = ", v, ";\n")
                       : str("  best = ", v, " > best || isnan(", v, ") ? ", v, " : best;\n");
   }
-  return specialised(str("float row_sum_WIDTH(TYPE v) { return ", all, "; }\n",
-                         R"(float row_most_WIDTH(global const float* p, int n) {
+  return render_math(1) + specialised(str("float row_sum_WIDTH(TYPE v) { return ", all, "; }\n",
+                                          R"(float row_most_WIDTH(global const float* p, int n) {
   TYPE v = -INFINITY;
   for (int i = 0; i < n; i += WIDTH) {
     const TYPE e = LOAD;
     v = select(v, e, (e > v) | (e != e));
   }
 )",
-                         most, "  return best;\n}\n"),
-                     rows, aligned);
+                                          most, "  return best;\n}\n"),
+                                      rows, aligned);
 }
 
 Stage finish(StageBuilder& stage, const Rows& rows) {
@@ -101,7 +101,7 @@ std::vector<Work> prepare_log_softmax(const KernelContext& context) {
   return prepare_rows(context, R"(  const float most = row_most_WIDTH(p, n);
   TYPE sums = 0.0f;
   for (int i = 0; i < n; i += WIDTH) sums += exp(LOAD - most);
-  const float less = log(row_sum_WIDTH(sums));
+  const float less = stoker_log_1(row_sum_WIDTH(sums));
   for (int i = 0; i < n; i += WIDTH) {
     const TYPE e = LOAD - most - less;
     STORE
@@ -145,7 +145,7 @@ std::vector<Work> prepare_cross_entropy(const KernelContext& context) {
   const float scale = valid ? 1.0f / sum : NAN;
   const float less = s / (float)n;
   for (int i = 0; i < n; ++i) q[i] = q[i] * scale - (i == label ? 1.0f - s + less : less);
-  loss[row] = log(sum) - (1.0f - s) * picked - s * mean;
+  loss[row] = stoker_log_1(sum) - (1.0f - s) * picked - s * mean;
   }
 )",
                         rows, !context.device.is_cpu()));

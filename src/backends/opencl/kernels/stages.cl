@@ -4,9 +4,6 @@
 #ifndef LOCAL
 #define LOCAL 1  // work-items of a group: 1 (CPUs), 64, 128
 #endif
-#ifndef CHAIN
-#define CHAIN 0  // 1: a group may have several stages
-#endif
 #ifndef STAGE_SWITCH
 #define STAGE_SWITCH
 #define STAGE_BUFFERS global uchar* stage_b0
@@ -17,20 +14,17 @@ __attribute__((reqd_work_group_size(LOCAL, 1, 1))) kernel void stages(global con
   local float scratch[LOCAL];
   table += table_at;
   int at = table[get_group_id(0)];
-#if CHAIN
-  while (at != 0)
-#endif
-  {
-    global const int* t = table + at;
-    const int item = ((int)get_group_id(0) - t[3]) * LOCAL + (int)get_local_id(0);
-    const int items = t[4] * LOCAL;
-    switch (t[0]) {
+  while (at != 0) {
+    global const int* words = table + at;
+    const int item = ((int)get_group_id(0) - words[3]) * LOCAL + (int)get_local_id(0);
+    const int items = words[4] * LOCAL;
+    switch (words[0]) {
       STAGE_SWITCH
       default: break;
     }
-    at = t[1];
-#if CHAIN && LOCAL > 1
-    if (t[2] != 0) barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
+    at = words[1];
+#if LOCAL > 1
+    if (words[2] != 0) barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
 #endif
   }
 }
