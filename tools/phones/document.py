@@ -36,10 +36,6 @@ def cell(gpu, variant):
     return ", ".join(parts)
 
 
-def describe(variant):
-    return " ".join(f"{name}={value}" for name, value in sorted(variant.defines.items()))
-
-
 def families(found):
     """{(file, kernel): {gpu: [variants]}}; variants differ between GPUs, for their seeds do."""
     table = {}
@@ -67,7 +63,7 @@ def markdown(found):
         parts += [f"## {file}.cl: {kernel}", "", "| GPU | variant | nets | figures |", "|---|---|---|---|"]
         for gpu, variants in by_gpu.items():
             for variant in variants:
-                parts.append(f"| {gpu} | {describe(variant)} | {', '.join(variant.nets)} | {cell(gpu, variant)} |")
+                parts.append(f"| {gpu} | {variant.describe()} | {', '.join(variant.nets)} | {cell(gpu, variant)} |")
         parts.append("")
     return "\n".join(parts)
 
@@ -78,5 +74,5 @@ def text(found):
         lines.append(f"{file}.cl: {kernel}")
         for gpu, variants in by_gpu.items():
             for variant in variants:
-                lines.append(f"    {gpu:11} {cell(gpu, variant):60} {describe(variant)}")
+                lines.append(f"    {gpu:11} {cell(gpu, variant):60} {variant.describe()}")
     return "\n".join(lines)

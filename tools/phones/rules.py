@@ -26,9 +26,24 @@ class Variant:
     @staticmethod
     def read(path):
         file, kernel, _ = path.name.removesuffix(".cl").rsplit(".", 2)
-        text = path.read_text(encoding="utf-8").partition("// kernels/")[0]
-        defines = dict(re.findall(r"^#define (\w+) (-?\d+)$", text, flags=re.M))
-        return Variant(path, file, kernel, {name: int(value) for name, value in defines.items()})
+        text = path.read_text(encoding="utf-8").partition("\n")[2]
+        defines = {}
+        for name, value in re.findall(r"#define (\w+) (-?\d+)\n", re.match(r"(#define \w+ -?\d+\n)*", text)[0]):
+            defines[name] = int(value)
+        # What was rendered: which operands have a prologue, how many sums the epilogue takes.
+        for name, value in re.findall(r"^#define ([A-Z]+_(?:PLAIN|SUMS)) (\d+)", text, flags=re.M):
+            defines.setdefault(name, int(value))
+        return Variant(path, file, kernel, defines)
+
+    def describe(self):
+        words = [f"{name}={value}" for name, value in self.defines.items() if not name.endswith(("_PLAIN", "_SUMS"))]
+        prologues = [name[0] for name, value in self.defines.items() if name.endswith("_PLAIN") and name[0] != "Y" and not value]
+        if prologues:
+            words.append(f"prologue of {' and '.join(prologues)}")
+        sums = next((value for name, value in self.defines.items() if name.endswith("_SUMS")), 0)
+        if sums:
+            words.append(f"{sums} sum{'s' if sums > 1 else ''}")
+        return " ".join(words)
 
 
 def is_streaming(variant):
@@ -37,7 +52,7 @@ def is_streaming(variant):
 
 def faults(gpu, variant):
     """What the variant misses on this GPU, one line each."""
-    where = f"{gpu} {variant.path.name} ({', '.join(variant.nets)})"
+    where = f"{gpu} {variant.path.name} ({', '.join(variant.nets)}; {variant.describe()})"
     if variant.fault:
         return [f"{where}: does not build: {variant.fault[:300]}"]
     if variant.figures is None:
@@ -53,6 +68,16 @@ def faults(gpu, variant):
 
 
 def is_dense(variant):
+    """A product of plain operands whose channels are divisible by 4: GEMM, 3x3 convolution and its gradients."""
+    defines = variant.defines
+    if any(name in ("A_PLAIN", "B_PLAIN") and not value for name, value in defines.items()):
+        return False
+    if variant.file == "gemm_direct":
+        return bool(defines["VEC"])
+    if variant.file == "conv2d_tile":
+        return defines["TAPS"] == 3 and bool(defines["VEC_K"]) and bool(defines["VEC_N"])
+    if variant.file == "conv2d_weight_tile":
+        return bool(defines["VEC_M"]) and bool(defines["VEC_N"])
     return False
 
 
