@@ -23,7 +23,7 @@ class DeviceBackend : public ClBackend {
         device_(std::move(opened.info)),
         context_(api_.create_context(id_)),
         queue_(api_.create_queue(context_.get(), id_, false)),
-        programs_(api_, context_.get(), id_, device_),
+        programs_(api_, context_.get(), id_, device_, queue_.get()),
         tuning_(device_),
         target_(device_, tuning_, options.largest_buffer) {
     programs_.set_interrupt(options_.interrupt);
