@@ -154,7 +154,10 @@ class TableWriter {
  private:
   [[nodiscard]] std::int64_t groups_of(const Stage& stage) const {
     if (group_.is_chain() || stage.one_group) return 1;
-    return std::clamp<std::int64_t>(ceil_div(stage.items, cut_.group_items), 1, cut_.most_groups);
+    const auto by_bytes = static_cast<std::int64_t>(stage.cost.bytes / cut_.group_bytes);
+    const std::int64_t groups = std::max({std::int64_t{1}, ceil_div(stage.items, cut_.group_items), by_bytes});
+    // No more than have something to do.
+    return std::min({groups, cut_.most_groups, ceil_div(stage.items, cut_.local)});
   }
 
   void write_stage(const Stage& stage, std::int64_t first_group) {
@@ -213,8 +216,20 @@ MergedLaunch launch_of(const StageGroup& group, const SharedProgram& shared, con
 std::string_view for_items(const Device& device) { return device.is_cpu() ? kForItemsCpu : kForItemsGpu; }
 
 StageCut stage_cut(const Device& device) {
-  if (device.is_cpu()) return {.local = 1, .group_items = 2048, .most_groups = 64, .chain_items = 8192};
-  return {.local = 128, .group_items = 512, .most_groups = 256, .chain_items = 4096};
+  if (device.is_cpu()) {
+    return {.local = 1,
+            .group_items = 1 << 30,
+            .group_bytes = 96 << 10,
+            .most_groups = 64,
+            .chain_items = 1 << 30,
+            .chain_bytes = 96 << 10};
+  }
+  return {.local = 128,
+          .group_items = 512,
+          .group_bytes = 64 << 10,
+          .most_groups = 256,
+          .chain_items = 4096,
+          .chain_bytes = 128 << 10};
 }
 
 bool StageGroup::has_room(const Stage& stage) const {

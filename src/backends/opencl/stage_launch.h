@@ -22,8 +22,10 @@ struct Waiting {
 struct StageCut {
   std::int64_t local = 1;        // work-items of a group
   std::int64_t group_items = 1;  // of Stage::items that one group takes on
+  double group_bytes = 1;        // of Stage::cost
   std::int64_t most_groups = 1;  // of one stage
-  std::int64_t chain_items = 1;  // a level of more of Stage::items is too large for one group
+  std::int64_t chain_items = 1;  // a level of more Stage::items or bytes is too large for one group
+  double chain_bytes = 1;
 };
 [[nodiscard]] StageCut stage_cut(const Device& device);
 

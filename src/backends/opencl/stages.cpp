@@ -89,8 +89,13 @@ class Merger {
     };
     for (const std::vector<Waiting*>& level : find_levels()) {
       std::int64_t items = 0;
-      for (const Waiting* waiting : level) items += waiting->stage.items;
-      const bool small = items <= stage_cut(device_).chain_items;
+      double bytes = 0;
+      for (const Waiting* waiting : level) {
+        items += waiting->stage.items;
+        bytes += waiting->stage.cost.bytes;
+      }
+      const StageCut cut = stage_cut(device_);
+      const bool small = items <= cut.chain_items && bytes <= cut.chain_bytes;
       if (!small) end_chain();
       chain.insert(chain.end(), level.begin(), level.end());
       ++chained;
