@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "command.h"
+#include "devices.h"
 #include "formats/safetensors.h"
 #include "stoker/stoker.hpp"
 
@@ -63,6 +64,70 @@ TEST(Checkpoint, StoresPyTorchsNamesAndLayouts) {
   EXPECT_NE(info.optimizer.find("\"momentum\":0.9"), std::string::npos) << info.optimizer;
   EXPECT_FALSE(info.schedule.empty());
   EXPECT_EQ(info.numerics, net.numerics());
+  EXPECT_EQ(info.device, "cpu");
+}
+
+// The checkpoint at `path` as if it came from another device.
+void write_as_of(const std::string& device, const std::filesystem::path& path, const std::filesystem::path& to) {
+  const SafetensorsFile file = SafetensorsFile::open(path);
+  Metadata metadata = file.metadata();
+  metadata["stoker.device"] = device;
+  std::vector<TensorToStore> tensors;
+  for (const StoredTensor& stored : file.tensors()) {
+    tensors.push_back({.name = stored.name, .type = stored.type, .shape = stored.shape});
+    tensors.back().values = [&file, &stored](const WritePart& write) {
+      if (stored.type == StoredType::i64) {
+        const std::vector<std::int64_t> values = file.read_i64(stored.name);
+        write(std::as_bytes(std::span(values)));
+      } else {
+        const std::vector<float> values = file.read_f32(stored.name);
+        write(std::as_bytes(std::span(values)));
+      }
+    };
+  }
+  write_safetensors(to, tensors, metadata);
+}
+
+TEST(Checkpoint, ResumeNeverChangesTheDeviceUnasked) {
+  const TempFolder folder;
+  Network net(Model::layers({4, 3}), {.device = "cpu"});
+  net.save(folder / "cpu");
+  write_as_of("opencl:0 Adreno (TM) 9000", folder / "cpu", folder / "adreno");
+  EXPECT_EQ(device_of(read_checkpoint_info(folder / "cpu")), "cpu");
+  EXPECT_EQ(read_checkpoint_info(folder / "adreno").device, "opencl:0 Adreno (TM) 9000");
+
+  Network undecided(Model::layers({4, 3}));
+  const Error error = error_of([&] { undecided.resume(folder / "adreno"); });
+  EXPECT_EQ(error.code(), Code::device);
+  EXPECT_TRUE(says(error, "Adreno (TM) 9000")) << error.what();
+  EXPECT_TRUE(says(error, "--device")) << error.what();
+  // Asked for, it goes on elsewhere.
+  net.resume(folder / "adreno");
+}
+
+TEST(Checkpoint, ANetworkWithoutADeviceOfItsOwnMovesToTheCheckpoints) {
+  const std::vector<std::string> devices = testing::opencl_ids();
+  if (devices.empty()) GTEST_SKIP() << "there is no OpenCL device";
+  const TempFolder folder;
+  Network net(Model::layers({4, 3}), {.device = devices.back(), .self_test = false});
+  net.save(folder / "net");
+  const CheckpointInfo info = read_checkpoint_info(folder / "net");
+  EXPECT_EQ(info.device.rfind(devices.back() + " ", 0), 0U) << info.device;
+  EXPECT_EQ(device_of(info), devices.back());
+
+  Network undecided(Model::layers({4, 3}), {.self_test = false});
+  EXPECT_EQ(undecided.device().id, "cpu");
+  undecided.resume(folder / "net");
+  EXPECT_EQ(undecided.device().id, devices.back());
+  EXPECT_EQ(undecided.parameter("0.weight"), net.parameter("0.weight"));
+}
+
+TEST(Checkpoint, ADeviceThatStandsElsewhereInTheListIsFoundByItsName) {
+  const std::vector<std::string> devices = testing::opencl_ids();
+  if (devices.empty()) GTEST_SKIP() << "there is no OpenCL device";
+  const TempFolder folder;
+  Network net(Model::layers({4, 3}), {.device = devices.back(), .self_test = false});
+  EXPECT_EQ(device_of({.device = "opencl:77 " + net.device().name}), devices.back());
 }
 
 TEST(Checkpoint, AWeightSetInPyTorchsLayoutComputesAsInPyTorch) {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "command.h"
+#include "devices.h"
 #include "stoker/stoker.hpp"
 
 namespace stoker {
@@ -76,9 +77,24 @@ TEST(Trainer, TestsOnTheTestPartAfterEachEpoch) {
   EXPECT_GT(report.epochs.back().test_accuracy, 0.8);
 }
 
-class Resume : public ::testing::TestWithParam<const char*> {};
+struct Where {
+  std::string optimizer;
+  std::string device;
+};
 
-TrainOptions options_for(const std::string& optimizer) {
+std::vector<Where> everywhere() {
+  std::vector<Where> list;
+  for (const char* optimizer : {"sgd", "adam", "adamw", "rmsprop"}) list.push_back({optimizer, "cpu"});
+  for (const std::string& device : testing::opencl_ids()) {
+    for (const char* optimizer : {"sgd", "adam"}) list.push_back({optimizer, device});
+  }
+  return list;
+}
+
+class Resume : public ::testing::TestWithParam<Where> {};
+
+TrainOptions options_for(const Where& where) {
+  const std::string& optimizer = where.optimizer;
   return {.optimizer = optimizer,
           .lr = 0.01,
           .momentum = optimizer == "sgd" || optimizer == "rmsprop" ? 0.9 : 0.0,
@@ -87,7 +103,9 @@ TrainOptions options_for(const std::string& optimizer) {
           .warmup_steps = 2,
           .total_steps = 24,
           .clip = 1,
-          .seed = 9};
+          .seed = 9,
+          .device = where.device,
+          .self_test = false};
 }
 
 TEST_P(Resume, GivesTheSameBitsAsNeverHavingStopped) {
@@ -102,10 +120,10 @@ TEST_P(Resume, GivesTheSameBitsAsNeverHavingStopped) {
   for (const std::int64_t stop_at : {1, 5, 6, 13, 23}) {
     {
       Network first(stateful_model(), options_for(GetParam()));
-      const FitReport report =
-          first.fit(blobs.data(), {.epochs = 4, .batch = 8, .save = file, .on_step = [&](const Progress& progress) {
-                                     return progress.step < stop_at;
-                                   }});
+      // A device that works ahead hears of a step before the next one only where there is something to save.
+      FitOptions fit{.epochs = 4, .batch = 8, .save = file, .save_every = GetParam().device == "cpu" ? 0 : 1};
+      fit.on_step = [&](const Progress& progress) { return progress.step < stop_at; };
+      const FitReport report = first.fit(blobs.data(), fit);
       EXPECT_TRUE(report.cancelled);
       EXPECT_EQ(report.steps, stop_at);
     }
@@ -119,8 +137,31 @@ TEST_P(Resume, GivesTheSameBitsAsNeverHavingStopped) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Optimizers, Resume, ::testing::Values("sgd", "adam", "adamw", "rmsprop"),
-                         [](const auto& test) { return std::string(test.param); });
+INSTANTIATE_TEST_SUITE_P(Optimizers, Resume, ::testing::ValuesIn(everywhere()), [](const auto& test) {
+  return testing::as_test_name(test.param.optimizer + "_" + test.param.device);
+});
+
+class TrainerOn : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(TrainerOn, ReportsEveryBatchInOrderHoweverFarTheDeviceWorksAhead) {
+  const Blobs blobs(11);
+  Network net(stateful_model(), {.device = GetParam(), .self_test = false});
+  std::vector<std::int64_t> steps;
+  std::vector<std::int64_t> batches;
+  std::size_t at_epochs_end = 0;
+  FitOptions options{.epochs = 3, .batch = 4};
+  options.on_step = [&](const Progress& progress) {
+    steps.push_back(progress.step);
+    batches.push_back(progress.batch);
+    return true;
+  };
+  options.on_epoch = [&](const EpochReport&) { at_epochs_end = steps.size(); };
+  const FitReport report = net.fit(blobs.data(), options);
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  EXPECT_EQ(batches, (std::vector<std::int64_t>{1, 2, 3, 1, 2, 3, 1, 2, 3}));
+  EXPECT_EQ(at_epochs_end, 9U) << "an epoch's report came before its last batch's";
+  EXPECT_EQ(report.steps, 9);
+}
 
 TEST(Trainer, FinishesAnAccumulatedStepBeforeItStops) {
   const Blobs blobs(40);
@@ -175,13 +216,13 @@ TEST(Trainer, CanBeCancelledFromAnotherThread) {
   EXPECT_GT(report.steps, 0);
 }
 
-TEST(Trainer, ALossThatIsNotFiniteChangesNothing) {
+TEST_P(TrainerOn, ALossThatIsNotFiniteChangesNothing) {
   const TempFolder folder;
   const auto file = folder / "good.safetensors";
   Blobs blobs(40);
   for (float& value : std::span(blobs.points).subspan(2 * 30)) value = std::numeric_limits<float>::quiet_NaN();
   const Blobs clean(8);
-  Network net(stateful_model(), {.optimizer = "adam", .lr = 0.01});
+  Network net(stateful_model(), {.optimizer = "adam", .lr = 0.01, .device = GetParam(), .self_test = false});
   static_cast<void>(net.fit(clean.data(), {.epochs = 1, .batch = 8, .save = file}));
   const std::string good = read_text(file);
   const auto snapshot = [&](const char* name) {
@@ -207,6 +248,9 @@ TEST(Trainer, ALossThatIsNotFiniteChangesNothing) {
   }
   EXPECT_TRUE(read_text(file) == good) << "the last good checkpoint is gone";
 }
+
+INSTANTIATE_TEST_SUITE_P(Devices, TrainerOn, ::testing::ValuesIn(testing::device_ids()),
+                         [](const auto& test) { return testing::as_test_name(test.param); });
 
 TEST(Trainer, RefusesDataThatDoesNotFitTheModel) {
   const Blobs blobs(12);

@@ -38,14 +38,13 @@ GraphRun::GraphRun(Backend& backend, Plan plan, std::span<const Bytes> inputs)
   };
   arena_ = allocate(std::max<std::int64_t>(plan_.arena_bytes, 1), MemoryKind::plain);
   Bindings bindings{.arena = arena_};
-  for (int slot = 0; slot < backend.batch_slots(); ++slot) {
-    std::vector<Memory*>& batch = bindings.batches.emplace_back();
-    for (const Bytes& input : inputs) {
-      batch.push_back(allocate(static_cast<std::int64_t>(input.size()), MemoryKind::batch));
-      std::ranges::copy(input, backend.map(*batch.back()).begin());
-      backend.unmap(*batch.back());
-    }
+  std::vector<Memory*> batch;
+  for (const Bytes& input : inputs) {
+    batch.push_back(allocate(static_cast<std::int64_t>(input.size()), MemoryKind::batch));
+    std::ranges::copy(input, backend.map(*batch.back()).begin());
+    backend.unmap(*batch.back());
   }
+  bindings.batches.assign(static_cast<std::size_t>(backend.batch_slots()), batch);  // only the first slot is run
   executable_ = backend.compile(plan_, bindings);
 }
 

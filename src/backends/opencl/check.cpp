@@ -71,12 +71,4 @@ std::vector<CheckResult> run_checks(Backend& device, const CheckOptions& options
   return results;
 }
 
-std::vector<std::string> checked_families() {
-  std::vector<std::string> families;
-  for (const CheckCase& test : check_cases()) {
-    if (std::ranges::find(families, test.family) == families.end()) families.emplace_back(test.family);
-  }
-  return families;
-}
-
 }  // namespace stoker::opencl

@@ -27,6 +27,5 @@ struct CheckOptions {
 
 // Computes each case forward and backward on `device` and on the CPU.
 [[nodiscard]] std::vector<CheckResult> run_checks(Backend& device, const CheckOptions& options = {});
-[[nodiscard]] std::vector<std::string> checked_families();
 
 }  // namespace stoker::opencl

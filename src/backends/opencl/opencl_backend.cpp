@@ -3,7 +3,9 @@
 #include "backends/opencl/devices.h"
 #include "backends/opencl/executable.h"
 #include "backends/opencl/memory.h"
+#include "backends/opencl/self_test.h"
 #include "backends/opencl/target.h"
+#include "backends/opencl/tuner.h"
 #include "base/error.h"
 
 namespace stoker {
@@ -88,7 +90,12 @@ std::unique_ptr<ClBackend> make_seeded_backend(std::string_view device, const Ba
 }  // namespace opencl
 
 std::unique_ptr<Backend> make_opencl_backend(std::string_view device, const BackendOptions& options) {
-  return opencl::make_seeded_backend(device, options);
+  std::unique_ptr<opencl::ClBackend> backend = opencl::make_seeded_backend(device, options);
+  for (const std::string& family : backend->device().quirks.families) backend->tuning().quarantine(family);
+  if (options.tuned) opencl::load_tuning(backend->device(), backend->tuning());
+  opencl::apply_self_test(
+      *backend, options.self_test, [&] { return opencl::make_seeded_backend(device, options); }, options.note);
+  return backend;
 }
 
 std::unique_ptr<Backend> make_opencl_backend(std::string_view device, const BackendOptions& options,

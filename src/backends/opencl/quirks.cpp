@@ -31,9 +31,13 @@ constexpr QuirkRow kRows[] = {
     {Family::powervr, "", "", "", "submissions of at most 1 s", [](Quirks& q) { q.submission_seconds = 1.0; },
      "no measurement: the value of Mali"},
     {Family::mali, "", "Mali-T", "", "no image views", [](Quirks& q) { q.no_images = true; },
-     "Midgard: an image of a buffer holds at most 65536 texels, and buffers share its cache (CLBlast's rows use buffers)"},
+     "Midgard: an image of a buffer holds at most 65536 texels, and buffers share its cache (CLBlast's rows use "
+     "buffers)"},
+    {Family::cpu, "Portable Computing Language", "", "", "no image views", [](Quirks& q) { q.no_images = true; },
+     "PoCL 3.1: clCreateImage over a sub-buffer gives CL_INVALID_MEM_OBJECT; and a CPU's buffers are cached anyway"},
     {Family::cpu, "Intel(R) OpenCL", "", "", "no command buffers", [](Quirks& q) { q.no_command_buffers = true; },
-     "runtime 2026.22: 2 kB a launch are lost in each replay (410 MB after 2000 replays of 100 launches), and a replayed "
+     "runtime 2026.22: 2 kB a launch are lost in each replay (410 MB after 2000 replays of 100 launches), and a "
+     "replayed "
      "launch takes 3.6 us where an enqueued one takes 2.4"},
 };
 

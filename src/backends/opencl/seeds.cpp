@@ -13,6 +13,9 @@ constexpr const char* kNoSpills = "no spills with Mesa's compiler";
 
 const std::vector<Seed>& seeds() {
   static const std::vector<Seed> rows = {
+      // On CPUs gemm_panel.cl computes it.
+      {"conv2d", Family::cpu, {{"PANEL", 1}}, kPocl},
+      {"conv2d_weight", Family::cpu, {{"PANEL", 1}}, kPocl},
       // GPUs: gemm_direct.cl. TM x TN results a work-item, GX x GY work-items a group, IMAGE as there.
       {"gemm", Family::adreno, {{"TM", 4}, {"TN", 8}, {"IMAGE", 3}, {"GX", 8}, {"GY", 16}}, kClblast},
       {"gemm", Family::mali, {{"TM", 4}, {"TN", 4}, {"IMAGE", 0}, {"GX", 8}, {"GY", 8}}, kClblast},
@@ -61,6 +64,27 @@ const std::vector<Seed>& seeds() {
   return rows;
 }
 
+void add_depthwise(const Device& device, std::vector<Params>& list) {
+  const int widest = device.is_cpu() ? 2 * device.native_width : 4;
+  for (int vec = device.is_cpu() ? device.native_width / 2 : 2; vec <= std::min(widest, 16); vec *= 2) {
+    for (const int rows : {1, 2, 4}) {
+      for (const int group : {64, 128}) {
+        if (device.is_cpu() ? group > 64 : rows > 2) continue;
+        list.push_back({{"VEC", vec}, {"ROWS", rows}, {"GROUP", device.is_cpu() ? 1 : group}});
+      }
+    }
+  }
+}
+
+void add_pooling(const Device& device, std::vector<Params>& list) {
+  if (device.is_cpu()) {
+    for (const int vec : {4, 8, 16}) list.push_back({{"VEC", vec}, {"OVERLAP", 1}, {"GROUP", 1}});
+    return;
+  }
+  for (const int vec : {1, 2, 4})
+    for (const int group : {32, 64, 128}) list.push_back({{"VEC", vec}, {"OVERLAP", 0}, {"GROUP", group}});
+}
+
 }  // namespace
 
 std::span<const Seed> all_seeds() { return seeds(); }
@@ -68,6 +92,8 @@ std::span<const Seed> all_seeds() { return seeds(); }
 std::vector<Params> candidates(std::string_view kernel, const Device& device) {
   std::vector<Params> list;
   if (const Seed* seed = find_seed(kernel, device)) list.push_back(seed->params);
+  if (kernel == "depthwise") add_depthwise(device, list);
+  if (kernel == "pooling") add_pooling(device, list);
   return list;
 }
 

@@ -20,6 +20,10 @@ std::string to_string(const Params& params) {
   return text;
 }
 
+bool has_names_of(const Params& params, const Params& other) {
+  return std::ranges::equal(params, other, {}, &Params::value_type::first, &Params::value_type::first);
+}
+
 const Seed* find_seed(std::string_view kernel, const Device& device) {
   const Seed* best = nullptr;
   for (const Seed& seed : all_seeds()) {
@@ -35,6 +39,7 @@ const Seed* find_seed(std::string_view kernel, const Device& device) {
 
 const Params& Tuning::params(std::string_view kernel, std::string_view problem) const {
   static const Params plain;
+  if (asked_ != nullptr) asked_->emplace(kernel, problem);
   if (is_plain(kernel)) return plain;
   for (const std::string_view key : {problem, std::string_view()}) {
     const auto tuned = tuned_.find(std::pair(std::string(kernel), std::string(key)));
@@ -47,6 +52,8 @@ const Params& Tuning::params(std::string_view kernel, std::string_view problem) 
 void Tuning::set(std::string_view kernel, std::string_view problem, Params params) {
   tuned_.insert_or_assign(std::pair(std::string(kernel), std::string(problem)), std::move(params));
 }
+
+void Tuning::reset(std::string_view kernel, std::string_view problem) { tuned_.erase(TuningKey(kernel, problem)); }
 
 std::string Tuning::key() const {
   if (tuned_.empty() && quarantine_.empty()) return "seeds";

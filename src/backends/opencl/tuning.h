@@ -20,6 +20,9 @@ using Params = std::vector<std::pair<std::string, int>>;
 [[nodiscard]] int param(const Params& params, std::string_view name);  // a missing name is our own mistake
 [[nodiscard]] std::string to_string(const Params& params);             // "TM=4 TN=8 IMAGE=1"
 
+// Whether both have the same names in the same order.
+[[nodiscard]] bool has_names_of(const Params& params, const Params& other);
+
 // A seed: what a family starts with on a kind of device, and where that comes from.
 struct Seed {
   const char* kernel;  // the family: "gemm", "conv2d", "depthwise", ...
@@ -34,6 +37,8 @@ struct Seed {
 // What `stoker tune` tries for a family on a device, the seed first.
 [[nodiscard]] std::vector<Params> candidates(std::string_view kernel, const Device& device);
 
+using TuningKey = std::pair<std::string, std::string>;  // kernel family, problem
+
 class Tuning {
  public:
   explicit Tuning(const Device& device) : device_(&device) {}
@@ -45,14 +50,20 @@ class Tuning {
   [[nodiscard]] bool is_plain(std::string_view kernel) const { return quarantine_.contains(kernel); }
 
   void set(std::string_view kernel, std::string_view problem, Params params);
+  void reset(std::string_view kernel, std::string_view problem);  // to what it would be without set()
   void quarantine(std::string_view kernel) { quarantine_.emplace(kernel); }
+  void release(std::string_view kernel) { quarantine_.erase(std::string(kernel)); }
+  [[nodiscard]] const std::map<TuningKey, Params, std::less<>>& tuned() const { return tuned_; }
+  // Everything asked for from now on is added to `asked`; null: no longer.
+  void record(std::set<TuningKey>* asked) { asked_ = asked; }
   // Part of Backend::numerics_key: what decides the bits.
   [[nodiscard]] std::string key() const;
 
  private:
   const Device* device_;
-  std::map<std::pair<std::string, std::string>, Params, std::less<>> tuned_;
+  std::map<TuningKey, Params, std::less<>> tuned_;
   std::set<std::string, std::less<>> quarantine_;
+  std::set<TuningKey>* asked_ = nullptr;
 };
 
 }  // namespace stoker::opencl

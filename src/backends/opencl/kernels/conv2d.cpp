@@ -69,23 +69,45 @@ const Params& params_of(const KernelContext& context, const ConvSizes& sizes, Co
   return context.tuning.params(part == ConvPart::weight_grad ? "conv2d_weight" : "conv2d", problem_name(sizes));
 }
 
+enum class Way : std::uint8_t { matmul, panel, tile, plain };
+
+// Parameters {PANEL} stand for gemm_panel.cl, whose own are those of "gemm"; others are a GPU's.
+Way way_of(const KernelContext& context, const ConvSizes& s, ConvPart part) {
+  if (s.is_matmul()) return Way::matmul;
+  const Params& params = params_of(context, s, part);
+  if (params.empty()) return Way::plain;
+  if (params.front().first != "PANEL") return conv2d_tiles(s, context.node, part) ? Way::tile : Way::plain;
+  return s.groups == 1 && context.device.is_cpu() && !context.tuning.params("gemm", "").empty() ? Way::panel
+                                                                                                : Way::plain;
+}
+
 template <ConvPart kPart>
 std::vector<Work> prepare(const KernelContext& context) {
   const ConvSizes s = conv_sizes(context.graph, context.node, kPart);
-  if (s.is_matmul()) return gemm_work(context, matmul_problem(s, kPart));
   const Params& params = params_of(context, s, kPart);
-  if (params.empty() || !conv2d_tiles(s, context.node, kPart)) return conv2d_plain(context, kPart);
-  return kPart == ConvPart::weight_grad ? conv2d_weight_tile(context, params) : conv2d_tile(context, kPart, params);
+  switch (way_of(context, s, kPart)) {
+    case Way::matmul: return gemm_work(context, matmul_problem(s, kPart));
+    case Way::panel: return conv2d_panel(context, kPart);
+    case Way::tile:
+      return kPart == ConvPart::weight_grad ? conv2d_weight_tile(context, params) : conv2d_tile(context, kPart, params);
+    case Way::plain: break;
+  }
+  return conv2d_plain(context, kPart);
 }
 
 template <ConvPart kPart>
 std::int64_t workspace(const KernelContext& context) {
   const ConvSizes s = conv_sizes(context.graph, context.node, kPart);
-  if (s.is_matmul()) return gemm_workspace(context, matmul_problem(s, kPart));
   const Params& params = params_of(context, s, kPart);
-  if (params.empty() || !conv2d_tiles(s, context.node, kPart)) return conv2d_plain_workspace(context, kPart);
-  return kPart == ConvPart::weight_grad ? conv2d_weight_tile_workspace(context, params)
-                                        : conv2d_tile_workspace(context, kPart, params);
+  switch (way_of(context, s, kPart)) {
+    case Way::matmul: return gemm_workspace(context, matmul_problem(s, kPart));
+    case Way::panel: return conv2d_panel_workspace(context, kPart);
+    case Way::tile:
+      return kPart == ConvPart::weight_grad ? conv2d_weight_tile_workspace(context, params)
+                                            : conv2d_tile_workspace(context, kPart, params);
+    case Way::plain: break;
+  }
+  return conv2d_plain_workspace(context, kPart);
 }
 
 template <ConvPart kPart>

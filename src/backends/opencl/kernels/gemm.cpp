@@ -25,8 +25,8 @@ std::int64_t chunk_sums(const KernelContext& context, std::int64_t rows, std::in
   return sum_count(context) > 0 ? ceil_div(rows, rows_each(context, rows)) * sum_count(context) * columns : 0;
 }
 
-// Kernels that cut a product otherwise than gemm_plain have parameters.
-bool is_panel(const KernelContext& context, const Params& params) { return !params.empty() && context.device.is_cpu(); }
+// The parameters say which kernel they are for.
+bool is_panel(const Params& params) { return !params.empty() && params[0].first == "V"; }
 
 }  // namespace
 
@@ -47,16 +47,17 @@ std::string problem_name(const GemmProblem& problem) {
              size(problem.n), "x", size(problem.k));
 }
 
-std::vector<Work> gemm_work(const KernelContext& context, const GemmProblem& problem, const Rendered* own_a) {
+std::vector<Work> gemm_work(const KernelContext& context, const GemmProblem& problem, const Rendered* own_a,
+                            const Rendered* own_b) {
   const Params& params = context.tuning.params("gemm", problem_name(problem));
-  if (is_panel(context, params)) return gemm_panel(context, problem, params, own_a);
+  if (is_panel(params)) return gemm_panel(context, problem, params, own_a, own_b);
   DCHECK(own_a == nullptr);
   return params.empty() ? gemm_plain(context, problem) : gemm_direct(context, problem, params);
 }
 
 std::int64_t gemm_workspace(const KernelContext& context, const GemmProblem& problem) {
   const Params& params = context.tuning.params("gemm", problem_name(problem));
-  if (is_panel(context, params)) return gemm_panel_workspace(context, problem, params);
+  if (is_panel(params)) return gemm_panel_workspace(context, problem, params);
   return params.empty() ? gemm_plain_workspace(context, problem) : gemm_direct_workspace(context, problem, params);
 }
 

@@ -30,16 +30,18 @@ struct GemmProblem {
 [[nodiscard]] std::string problem_name(const GemmProblem& problem);
 
 // The launches that compute the problem as the tuning says, and the workspace that they need. `own_a`, for
-// gemm_panel.cl (devices that are CPUs) only, brings A from elsewhere: its text defines A_BLOCK, A_PARAMS and A_PASS.
+// gemm_panel.cl (devices that are CPUs) only, brings A from elsewhere: its text defines A_BLOCK, A_PARAMS and A_PASS;
+// `own_b` likewise has B's functions.
 [[nodiscard]] std::vector<Work> gemm_work(const KernelContext& context, const GemmProblem& problem,
-                                          const Rendered* own_a = nullptr);
+                                          const Rendered* own_a = nullptr, const Rendered* own_b = nullptr);
 [[nodiscard]] std::int64_t gemm_workspace(const KernelContext& context, const GemmProblem& problem);
 
 // The kernels behind it.
 [[nodiscard]] std::vector<Work> gemm_plain(const KernelContext& context, const GemmProblem& problem);
 [[nodiscard]] std::int64_t gemm_plain_workspace(const KernelContext& context, const GemmProblem& problem);
 [[nodiscard]] std::vector<Work> gemm_panel(const KernelContext& context, const GemmProblem& problem,
-                                           const Params& params, const Rendered* own_a = nullptr);
+                                           const Params& params, const Rendered* own_a = nullptr,
+                                           const Rendered* own_b = nullptr);
 [[nodiscard]] std::int64_t gemm_panel_workspace(const KernelContext& context, const GemmProblem& problem,
                                                 const Params& params);
 [[nodiscard]] std::vector<Work> gemm_direct(const KernelContext& context, const GemmProblem& problem,

@@ -14,7 +14,7 @@
 #define TN 4  // 4 8: columns of a work-item
 #endif
 #ifndef VEC
-#define VEC 1  // 1: 4 divides K, N and, with TA, M; 0: any sizes, one float at a time
+#define VEC 1  // 1: 4 divides K, N and, with TA, M, else M >= TM; 0: any sizes, one float at a time
 #endif
 #ifndef IMAGE
 #define IMAGE 0  // 0: none, 1: B, 2: A, 3: both come through images (VEC, no prologue)
@@ -139,7 +139,9 @@ float4 scalars_of_b(int base, int n, int k, int end, int N, int K B_PARAMS) {
     const int column = n + offset;                                                                                     \
     BEGIN_SUMS(type)                                                                                                   \
     _Pragma("unroll") for (int i = 0; i < TM; ++i) {                                                                   \
-      if (m + i < M && column < N) STORE(VALUE, (z * M + m + i) * N + column, column Y_SUM_ARGS Y_PASS);               \
+      const int row = m0 + i;                                                                                          \
+      if (row >= m && row < M && column < N)                                                                           \
+        STORE(VALUE, (z * M + row) * N + column, column Y_SUM_ARGS Y_PASS);                                            \
     }                                                                                                                  \
     END_SUMS(type, column)                                                                                             \
   }
@@ -154,6 +156,11 @@ __attribute__((reqd_work_group_size(GX, GY, 1))) kernel void gemm_direct(
   const int n = (int)get_global_id(0) * TN, m = (int)get_global_id(1) * TM;
   const int z = (int)get_group_id(2), item = k_each < K ? 0 : z;
   const int begin = k_each < K ? z * k_each : 0, end = min(K, begin + k_each);
+#if VEC && !TA
+  const int m0 = min(m, M - TM);  // the last work-items compute some rows again, and store only their own
+#else
+  const int m0 = m;
+#endif
   float4 sum[TM][TN4];
 #pragma unroll
   for (int i = 0; i < TM; ++i)
@@ -161,7 +168,7 @@ __attribute__((reqd_work_group_size(GX, GY, 1))) kernel void gemm_direct(
     for (int j = 0; j < TN4; ++j) sum[i][j] = (float4)(0.0f);
 
 #if VEC
-  // Rows and columns past the edge read the last ones, and are not stored.
+  // Columns past the edge read the last ones, and are not stored.
 #if TA
   const int a_step = M >> 2;
   int a_at[TM4], a_c[TM4];
@@ -171,9 +178,8 @@ __attribute__((reqd_work_group_size(GX, GY, 1))) kernel void gemm_direct(
     a_at[i] = (item * a_batch >> 2) + begin * a_step + a_c[i];
   }
 #else
-  int a_at[TM];
-#pragma unroll
-  for (int i = 0; i < TM; ++i) a_at[i] = (item * a_batch + min(m + i, M - 1) * K + begin) >> 2;
+  const int a_step = K >> 2;
+  int a_at = (item * a_batch + m0 * K + begin) >> 2;
 #endif
 #if TB
   const int b_step = K >> 2;
@@ -205,10 +211,8 @@ __attribute__((reqd_work_group_size(GX, GY, 1))) kernel void gemm_direct(
     }
 #elif VEC
 #pragma unroll
-    for (int i = 0; i < TM; ++i) {
-      a[i] = LOAD_A(a_at[i], k >> 2);
-      ++a_at[i];
-    }
+    for (int i = 0; i < TM; ++i) a[i] = LOAD_A(a_at + i * a_step, k >> 2);
+    ++a_at;
 #else
 #pragma unroll
     for (int i = 0; i < TM; ++i) a[i] = scalars_of_a(item * a_batch, m + i, k, end, M, K A_PASS);

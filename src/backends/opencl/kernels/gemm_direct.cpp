@@ -30,6 +30,7 @@ DirectCut make_cut(const KernelContext& context, const GemmProblem& p, const Par
                 .gy = param(params, "GY"),
                 .k_each = p.k};
   cut.fours = p.k % 4 == 0 && p.n % 4 == 0 && (!p.transpose_a || p.m % 4 == 0);
+  if (!p.transpose_a && p.m < cut.tm) cut.tm = 1;
   if (cut.fours) {
     const int wanted = param(params, "IMAGE");
     if ((wanted & 1) != 0 && fits_image(context, p.b)) cut.image |= 1;

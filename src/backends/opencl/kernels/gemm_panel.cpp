@@ -150,13 +150,14 @@ std::int64_t gemm_panel_workspace(const KernelContext& context, const GemmProble
 }
 
 std::vector<Work> gemm_panel(const KernelContext& context, const GemmProblem& problem, const Params& params,
-                             const Rendered* own_a) {
+                             const Rendered* own_a, const Rendered* own_b) {
   const PanelCut cut = make_cut(context, problem, params);
   const Pieces pieces = place_pieces(context, problem, cut);
   const std::array wide = {1, static_cast<int>(cut.v)};
   const std::array turned = {1, 4};
   const Rendered a = own_a != nullptr ? *own_a : render_operand(context, problem.a, "A", wide, false);
-  const Rendered b = render_operand(context, problem.b, "B", problem.transpose_b ? turned : wide, false);
+  const Rendered b =
+      own_b != nullptr ? *own_b : render_operand(context, problem.b, "B", problem.transpose_b ? turned : wide, false);
   const bool split = cut.parts > 1;
   const Rendered y =
       split ? Rendered{.text = {}, .args = {Arg::tensor(pieces.parts)}} : render_epilogue(context, "Y", wide, false);

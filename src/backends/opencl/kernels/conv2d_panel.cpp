@@ -1,0 +1,86 @@
+// Convolution on devices that are CPUs: the product of gemm_panel.cl with patches of the image (conv2d_patches.cl) as
+// A.
+#include <array>
+
+#include "backends/opencl/kernels/conv2d.h"
+#include "backends/opencl/kernels/gemm.h"
+#include "backends/opencl/program.h"
+#include "base/error.h"
+
+namespace stoker::opencl {
+namespace {
+
+GemmProblem problem_of(const ConvSizes& s, ConvPart part) {
+  const std::int64_t pixels = s.g.N * s.g.OH * s.g.OW;
+  const std::int64_t taps = s.g.KH * s.g.KW;
+  switch (part) {
+    case ConvPart::forward: return {.m = pixels, .n = s.c_out, .k = taps * s.g.C};
+    case ConvPart::input_grad:
+      return {.m = s.g.N * s.g.H * s.g.W, .n = s.g.C, .k = taps * s.c_out, .transpose_b = true};
+    case ConvPart::weight_grad: break;
+  }
+  return {.m = taps * s.g.C, .n = s.c_out, .k = pixels, .transpose_a = true};
+}
+
+// Patches of operand 0, with the geometry in the order of the kernel's A_PARAMS.
+Rendered patches(const KernelContext& context, const ConvSizes& s, ConvPart part, int v) {
+  const std::array widths = {1, v};
+  Rendered a = render_operand(context, 0, "X", widths, false);
+  a.text += embedded_source("conv2d_patches");
+  const ops::Window& w = s.g.window;
+  const bool gradient = part == ConvPart::input_grad;
+  const std::int64_t size = operand_spec(context.graph, context.node, 0).shape.elements();
+  const std::array<std::int64_t, 6> sizes = gradient ? std::array{s.g.OH, s.g.OW, s.c_out, s.g.H, s.g.W, s.g.KW}
+                                                     : std::array{s.g.H, s.g.W, s.g.C, s.g.OH, s.g.OW, s.g.KW};
+  const std::array<std::int64_t, 8> places =
+      gradient ? std::array{std::int64_t{1}, std::int64_t{1}, w.pad[0],    w.pad[1],
+                            -w.dilation[0],  -w.dilation[1],  w.stride[0], w.stride[1]}
+               : std::array{w.stride[0],   w.stride[1],   -w.pad[0],       -w.pad[1],
+                            w.dilation[0], w.dilation[1], std::int64_t{1}, std::int64_t{1}};
+  a.args.push_back(Arg::integer(size));
+  for (const std::int64_t number : sizes) a.args.push_back(Arg::integer(number));
+  for (const std::int64_t number : places) a.args.push_back(Arg::integer(number));
+  return a;
+}
+
+// The weights [taps, Cin, Cout] as the matrix [Cin, taps * Cout] that the input gradient multiplies with.
+Rendered turned_weights(const KernelContext& context, const ConvSizes& s) {
+  const std::array widths = {1, 4};
+  Rendered b = render_operand(context, 1, "W", widths, false);
+  const std::int64_t k = s.g.KH * s.g.KW * s.c_out;
+  b.text += R"(#define B_PARAMS W_PARAMS, int q_K, int q_Cin, int q_Cout
+#define B_PASS W_PASS, q_K, q_Cin, q_Cout
+#define B_PLAIN 0
+int turned(int i, int q_K, int q_Cin, int q_Cout) {
+  const int n = i / q_K, k = i - n * q_K, tap = k / q_Cout;
+  return (tap * q_Cin + n) * q_Cout + k - tap * q_Cout;
+}
+float B_1(int i, int c B_PARAMS) { return W_1(turned(i, q_K, q_Cin, q_Cout), 0 W_PASS); }
+)";
+  b.text += s.c_out % 4 == 0
+                ? "float4 B_4(int i, int c B_PARAMS) { return W_4(turned(i, q_K, q_Cin, q_Cout), 0 W_PASS); }\n"
+                : R"(float4 B_4(int i, int c B_PARAMS) {
+  return (float4)(B_1(i, c B_PASS), B_1(i + 1, c B_PASS), B_1(i + 2, c B_PASS), B_1(i + 3, c B_PASS));
+}
+)";
+  for (const std::int64_t number : {k, s.g.C, s.c_out}) b.args.push_back(Arg::integer(number));
+  return b;
+}
+
+}  // namespace
+
+std::int64_t conv2d_panel_workspace(const KernelContext& context, ConvPart part) {
+  return gemm_workspace(context, problem_of(conv_sizes(context.graph, context.node, part), part));
+}
+
+std::vector<Work> conv2d_panel(const KernelContext& context, ConvPart part) {
+  const ConvSizes s = conv_sizes(context.graph, context.node, part);
+  const GemmProblem problem = problem_of(s, part);
+  const int v = param(context.tuning.params("gemm", problem_name(problem)), "V");
+  const Rendered a = patches(context, s, part, v);
+  if (part != ConvPart::input_grad) return gemm_work(context, problem, &a);
+  const Rendered b = turned_weights(context, s);
+  return gemm_work(context, problem, &a, &b);
+}
+
+}  // namespace stoker::opencl

@@ -1,0 +1,79 @@
+// What `auto` chooses, what it says, and what it remembers.
+#include "run/choose_device.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "devices.h"
+#include "temp_folder.h"
+
+namespace stoker {
+namespace {
+
+using testing::TempFolder;
+
+class ChooseDevice : public ::testing::Test {
+ protected:
+  void SetUp() override { ::setenv("STOKER_CACHE_DIR", folder_.path().c_str(), 1); }
+
+  // A step of 53 MFLOP: just large enough to be measured.
+  [[nodiscard]] static DeviceChoice choose(double seconds) {
+    return choose_device(nn::find_model("lenet5"), {}, 4, seconds);
+  }
+  static bool says(const DeviceChoice& choice, const std::string& part) {
+    return choice.line.find(part) != std::string::npos;
+  }
+
+  TempFolder folder_;
+};
+
+#define REQUIRE_OPENCL() \
+  if (testing::opencl_ids().empty()) GTEST_SKIP() << "there is no OpenCL device"
+
+TEST_F(ChooseDevice, LeavesSmallNetsToTheCpu) {
+  const DeviceChoice choice = choose_device(nn::find_model("mlp"), {}, 32, 3);
+  EXPECT_EQ(choice.device, "cpu");
+  EXPECT_EQ(choice.line.find('\n'), std::string::npos);
+  EXPECT_EQ(says(choice, "too small"), !testing::opencl_ids().empty()) << choice.line;
+}
+
+TEST_F(ChooseDevice, MeasuresNothingWithoutTime) {
+  REQUIRE_OPENCL();
+  const DeviceChoice choice = choose(0);
+  EXPECT_EQ(choice.device, "cpu");
+  EXPECT_TRUE(says(choice, "nothing was measured")) << choice.line;
+}
+
+TEST_F(ChooseDevice, DoesNotTakeADeviceThatIsNotReadyInTime) {
+  REQUIRE_OPENCL();
+  const DeviceChoice choice = choose(1e-3);
+  EXPECT_EQ(choice.device, "cpu");
+  EXPECT_TRUE(says(choice, "not ready in time")) << choice.line;
+  EXPECT_EQ(choice.line.find('\n'), std::string::npos) << choice.line;
+  // It is tried again, but not for ever.
+  EXPECT_FALSE(says(choose(1e-3), "remembered"));
+  EXPECT_FALSE(says(choose(1e-3), "remembered"));
+  EXPECT_TRUE(says(choose(1e-3), "remembered"));
+}
+
+TEST_F(ChooseDevice, RemembersWhatItMeasured) {
+  REQUIRE_OPENCL();
+  const DeviceChoice measured = choose(600);
+  EXPECT_FALSE(says(measured, "remembered")) << measured.line;
+  for (const std::string& id : testing::device_ids()) EXPECT_TRUE(says(measured, id)) << measured.line;
+  const DeviceChoice again = choose(600);
+  EXPECT_EQ(again.device, measured.device);
+  EXPECT_TRUE(says(again, "remembered")) << again.line;
+  EXPECT_EQ(choose(0).device, measured.device);
+  // Another batch is another question.
+  EXPECT_TRUE(says(choose_device(nn::find_model("lenet5"), {}, 5, 0), "nothing was measured"));
+}
+
+TEST_F(ChooseDevice, WorksWithoutACacheFolder) {
+  ::setenv("STOKER_CACHE_DIR", "/proc/no/such/folder", 1);
+  EXPECT_EQ(choose(1e-3).device, "cpu");
+}
+
+}  // namespace
+}  // namespace stoker
