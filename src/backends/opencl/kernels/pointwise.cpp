@@ -235,7 +235,7 @@ std::int64_t workspace_pointwise(const KernelContext& context) {
 
 // Updates wait for each other's checks, not for each other: together they are one launch, however large some are.
 bool joins_updates(const KernelContext& context, const PointDomain& domain) {
-  constexpr std::int64_t kMostElements = 128 * 1024;
+  constexpr std::int64_t kMostElements = 512 * 1024;
   return context.node.phase == Phase::update && domain.flat && domain.elements() <= kMostElements;
 }
 
