@@ -7,9 +7,11 @@
 namespace stoker::opencl {
 namespace {
 
-constexpr std::int64_t kGroupMacs = std::int64_t{1} << 19;   // about 6 us of one thread: no macro-tile need be smaller
-constexpr std::int64_t kGroups = 32;                         // runtimes hand out groups in halves of what is left
-constexpr std::int64_t kPackedMacs = std::int64_t{1} << 23;  // from here on a launch that packs B pays
+constexpr std::int64_t kGroupMacs = std::int64_t{1} << 19;  // about 6 us of one thread: no macro-tile need be smaller
+constexpr std::int64_t kGroups = 16;                        // runtimes hand out groups in halves of what is left
+// Floats of B packed again and again, as they stand or turned round, from which on a launch that packs B pays.
+constexpr std::int64_t kRepacked = std::int64_t{1} << 17;
+constexpr std::int64_t kRepackedTurned = std::int64_t{1} << 15;
 
 enum From : int { in_place = 0, packed_here = 1, packed_before = 2 };  // FROM of gemm_panel.cl
 
@@ -53,7 +55,7 @@ void choose_macro_tile(const GemmProblem& p, PanelCut& cut) {
     cut.parts = ceil_div(p.k, cut.k_each);
   }
   while (groups(p, cut) < wanted && cut.nc > cut.nr()) cut.nc = round_up(cut.nc / 2, cut.nr());
-  while (groups(p, cut) < wanted && cut.mc > 2 * cut.mr) cut.mc = round_up(cut.mc / 2, cut.mr);
+  while (groups(p, cut) < wanted && cut.mc > 4 * cut.mr) cut.mc = round_up(cut.mc / 2, cut.mr);
 }
 
 PanelCut make_cut(const KernelContext& context, const GemmProblem& p, const Params& params) {
@@ -66,10 +68,12 @@ PanelCut make_cut(const KernelContext& context, const GemmProblem& p, const Para
                .k_each = p.k};
   choose_tile(p, cut);
   choose_macro_tile(p, cut);
-  if (!p.transpose_b && plain_input(context.node, p.b) >= 0 && p.n % cut.nr() == 0 && p.m <= 3 * cut.mr)
+  const std::int64_t repacked = (ceil_div(p.m, cut.mc) - 1) * p.n * p.k;
+  if (!p.transpose_b && plain_input(context.node, p.b) >= 0 && p.n % cut.nr() == 0 && p.m <= 3 * cut.mr) {
     cut.from = in_place;
-  else if (ceil_div(p.m, cut.mc) > 2 && p.m * p.n * p.k >= kPackedMacs)
+  } else if (repacked > (p.transpose_b ? kRepackedTurned : kRepacked)) {
     cut.from = packed_before;
+  }
   const std::int64_t room = context.device.local_bytes / static_cast<std::int64_t>(sizeof(float));
   const auto fits = [&] { return local_a(p, cut) + local_b(p, cut) + cut.mc * cut.nc <= room; };
   while (!fits() && cut.nc > cut.nr()) cut.nc = round_up(cut.nc / 2, cut.nr());
