@@ -3,6 +3,7 @@
 #include <array>
 
 #include "backends/opencl/kernels/gemm.h"
+#include "base/error.h"
 
 namespace stoker::opencl {
 namespace {
@@ -154,19 +155,21 @@ std::int64_t gemm_panel_workspace(const KernelContext& context, const GemmProble
 }
 
 std::vector<Work> gemm_panel(const KernelContext& context, const GemmProblem& problem, const Params& params,
-                             const Rendered* own_a, const Rendered* own_b) {
+                             const GemmOwn& own) {
   const PanelCut cut = make_cut(context, problem, params);
   const Pieces pieces = place_pieces(context, problem, cut);
   const std::array wide = {1, static_cast<int>(cut.v)};
   const std::array turned = {1, 4};
-  const Rendered a = own_a != nullptr ? *own_a : render_operand(context, problem.a, "A", wide, false);
+  const Rendered a = own.a != nullptr ? *own.a : render_operand(context, problem.a, "A", wide, false);
   const Rendered b =
-      own_b != nullptr ? *own_b : render_operand(context, problem.b, "B", problem.transpose_b ? turned : wide, false);
+      own.b != nullptr ? *own.b : render_operand(context, problem.b, "B", problem.transpose_b ? turned : wide, false);
   const bool split = cut.parts > 1;
-  const Rendered y =
-      split ? Rendered{.text = {}, .args = {Arg::tensor(pieces.parts)}} : render_epilogue(context, "Y", wide, false);
+  const bool ends = !split && own.result.kind == Place::Kind::none;  // with the epilogue
+  DCHECK(!split || own.result.kind == Place::Kind::none);
+  const Rendered y = ends ? render_epilogue(context, "Y", wide, false)
+                          : Rendered{.text = {}, .args = {Arg::tensor(split ? pieces.parts : own.result)}};
   const Program program{"gemm_panel", a.text + b.text + y.text, defines(problem, cut)};
-  const bool sums = !split && !sum_outputs(context.node).empty();
+  const bool sums = ends && !sum_outputs(context.node).empty();
 
   std::vector<Work> work;
   if (cut.from == packed_before) work.emplace_back(pack_launch(problem, cut, program, b, pieces.panels));
