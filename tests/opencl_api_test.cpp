@@ -76,10 +76,18 @@ TEST(OpenClLibrary, SaysWhatWasTriedAndWhyItWasNotTaken) {
   const LoadReport report = try_libraries(std::vector<std::string>{"/nowhere/libOpenCL.so", "libz.so.1"});
   EXPECT_EQ(report.library, nullptr);
   ASSERT_EQ(report.tried.size(), 2U);
+  EXPECT_NE(report.tried[1].find("libz.so.1: "), std::string::npos) << report.tried[1];
   EXPECT_NE(report.tried[0].find("/nowhere/libOpenCL.so"), std::string::npos) << report.tried[0];
   EXPECT_NE(report.tried[0].find("No such file"), std::string::npos) << report.tried[0];
   expect_error(Code::device, {"no OpenCL library", "/nowhere/libOpenCL.so"},
                [&] { static_cast<void>(open_device(report, "opencl")); });
+}
+
+TEST(OpenClLibrary, OpensLibrariesThatHandTheirFunctionsOut) {
+  const LoadReport report = try_libraries(std::vector<std::string>{STOKER_PIXEL_LIBRARY});
+  ASSERT_NE(report.library, nullptr) << report.tried.at(0);
+  EXPECT_EQ(report.path, STOKER_PIXEL_LIBRARY);
+  EXPECT_EQ(report.library->functions().clFinish(nullptr), -1);
 }
 
 // --- Errors.

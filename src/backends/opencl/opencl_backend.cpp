@@ -23,10 +23,11 @@ class DeviceBackend : public ClBackend {
         device_(std::move(opened.info)),
         context_(api_.create_context(id_)),
         queue_(api_.create_queue(context_.get(), id_, false)),
-        programs_(api_, context_.get(), id_, device_),
+        programs_(api_, context_.get(), id_, device_, queue_.get()),
         tuning_(device_),
         target_(device_, tuning_, options.largest_buffer) {
     programs_.set_interrupt(options_.interrupt);
+    if (device_.image_texels > 0 && !makes_views()) device_.image_texels = 0;
   }
 
   [[nodiscard]] DeviceInfo describe() const override { return opencl::describe(device_); }
@@ -69,6 +70,19 @@ class DeviceBackend : public ClBackend {
   }
 
  private:
+  // Kernels read views of parts of buffers. Some drivers have images and refuse that (PoCL 3.1): better seen here.
+  [[nodiscard]] bool makes_views() {
+    try {
+      const std::int64_t bytes = device_.base_alignment;
+      const Handle<cl_mem> buffer = api_.create_buffer(context_.get(), CL_MEM_READ_WRITE, 2 * bytes);
+      const Handle<cl_mem> part = api_.create_sub_buffer(buffer.get(), bytes, bytes);
+      const Handle<cl_mem> view = api_.create_image_view(context_.get(), part.get(), bytes);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
   BackendOptions options_;
   Api api_;
   cl_device_id id_;

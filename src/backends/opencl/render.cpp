@@ -1,6 +1,7 @@
 // Operands and epilogues of kernel ops as functions: which tensors an expression reads and writes, and how.
 #include "backends/opencl/render.h"
 
+#include "backends/opencl/stage_builder.h"
 #include "base/error.h"
 #include "ops/evaluate.h"
 
@@ -189,28 +190,27 @@ std::vector<int> sum_outputs(const Node& node) {
 Stage combine_sums(const KernelContext& context, const Place& partials, std::int64_t rows, std::int64_t channels) {
   const std::vector<int> sums = sum_outputs(context.node);
   const auto count = static_cast<std::int64_t>(sums.size());
-  Stage stage{.args = {Arg::tensor(partials), Arg::integer(rows), Arg::integer(channels)},
-              .written = {false, false, false},
-              .items = count * channels};
-  std::string stores;
+  const bool cpu = context.device.is_cpu();
+  const int widest = cpu ? 16 : 4;
+  const int width = channels % widest == 0 ? widest : channels % 4 == 0 ? 4 : 1;
+  StageBuilder stage;
+  stage.tensor("x", DType::f32, partials, false);
+  stage.integer("R", rows);
+  stage.integer("C", channels);
+  stage.add(str("  const int n = C * ", count, ";\n"));
+  const std::string type = vector_type("float", width);
   for (std::size_t j = 0; j < sums.size(); ++j) {
-    stage.args.push_back(Arg::tensor(context.outputs[at(sums[j])]));
-    stage.written.push_back(true);
-    stores += str("    if (i / C == ", j, ") F32(", 3 + j, ")[i - ", j, " * C] = sum;\n");
+    stage.tensor(str("y", j), DType::f32, context.outputs[at(sums[j])], true);
+    const auto row = [&](const char* r) { return load_text(DType::f32, "p", str(r, " * n"), width, !cpu); };
+    // Four rows at a time, so that loads overlap.
+    stage.add(str("  FOR_ITEMS(q, C / ", width, ") {\n  const int c = q * ", width, ";\n  global const float* p = x + ",
+                  j, " * C + c;\n  ", type, " sum = 0.0f;\n  int r = 0;\n  for (; r + 4 <= R; r += 4) sum += (",
+                  row("r"), " + ", row("(r + 1)"), ") + (", row("(r + 2)"), " + ", row("(r + 3)"),
+                  ");\n  for (; r < R; ++r) sum += ", row("r"), ";\n  ",
+                  store_text(DType::f32, str("y", j), "c", "sum", width, !cpu), "\n  }\n"));
   }
-  // Four rows at a time, so that loads overlap.
-  stage.code = str("  const int R = INT(1), C = INT(2), n = C * ", count, R"(;
-  for (int i = ITEM; i < n; i += ITEMS) {
-    global const float* p = F32(0) + i;
-    float sum = 0.0f;
-    int r = 0;
-    for (; r + 4 <= R; r += 4) sum += (p[r * n] + p[(r + 1) * n]) + (p[(r + 2) * n] + p[(r + 3) * n]);
-    for (; r < R; ++r) sum += p[r * n];
-)",
-                   stores, "  }\n");
-  stage.cost = {.flops = static_cast<double>(rows * count * channels),
-                .bytes = 4.0 * static_cast<double>((rows + 1) * count * channels)};
-  return stage;
+  const auto elements = static_cast<double>(rows * count * channels);
+  return stage.finish(ceil_div(channels, width), elements, elements);
 }
 
 }  // namespace stoker::opencl

@@ -85,6 +85,31 @@ void add_pooling(const Device& device, std::vector<Params>& list) {
     for (const int group : {32, 64, 128}) list.push_back({{"VEC", vec}, {"OVERLAP", 0}, {"GROUP", group}});
 }
 
+void add_gemm_panels(const Device& device, std::vector<Params>& list) {
+  const bool wide = device.native_width >= 16;
+  for (const int rows : wide ? std::vector{8, 12, 14} : std::vector{4, 6, 8})
+    for (const int depth : {128, 256})
+      for (const int mc : {48, 96, 192})
+        for (const int nc : {128, 256})
+          list.push_back({{"V", std::clamp(device.native_width, 4, 16)},
+                          {"NV", 2},
+                          {"MR", rows},
+                          {"KC", depth},
+                          {"MC", mc},
+                          {"NC", nc}});
+}
+
+void add_gemm_tiles(const Device& device, std::vector<Params>& list) {
+  const bool images = device.image_texels > 0 && !device.quirks.no_images;
+  for (const auto& [tm, tn] : {std::pair(4, 4), std::pair(4, 8), std::pair(8, 4), std::pair(8, 8)}) {
+    if (device.family == Family::mali && tm * tn > 16) continue;  // spills
+    for (const int image : images ? std::vector{0, 1, 3} : std::vector{0})
+      for (const auto& [gx, gy] :
+           {std::pair(8, 8), std::pair(4, 16), std::pair(16, 4), std::pair(8, 16), std::pair(16, 8)})
+        list.push_back({{"TM", tm}, {"TN", tn}, {"IMAGE", image}, {"GX", gx}, {"GY", gy}});
+  }
+}
+
 }  // namespace
 
 std::span<const Seed> all_seeds() { return seeds(); }
@@ -92,6 +117,7 @@ std::span<const Seed> all_seeds() { return seeds(); }
 std::vector<Params> candidates(std::string_view kernel, const Device& device) {
   std::vector<Params> list;
   if (const Seed* seed = find_seed(kernel, device)) list.push_back(seed->params);
+  if (kernel == "gemm") device.is_cpu() ? add_gemm_panels(device, list) : add_gemm_tiles(device, list);
   if (kernel == "depthwise") add_depthwise(device, list);
   if (kernel == "pooling") add_pooling(device, list);
   return list;

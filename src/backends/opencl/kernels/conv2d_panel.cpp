@@ -67,20 +67,77 @@ float B_1(int i, int c B_PARAMS) { return W_1(turned(i, q_K, q_Cin, q_Cout), 0 W
   return b;
 }
 
+// An input gradient tap by tap: dy [pixels, Cout] times the weights [taps * Cin, Cout] as they stand, which
+// conv2d_collect.cl then adds up. No product with a zero is made, where patches of dy have them beside the image and
+// between the pixels of a stride; but the product is stored.
+GemmProblem tap_problem(const ConvSizes& s) {
+  return {.m = s.g.N * s.g.OH * s.g.OW, .n = s.g.KH * s.g.KW * s.g.C, .k = s.c_out, .transpose_b = true};
+}
+
+bool goes_by_taps(const ConvSizes& s, ConvPart part) {
+  if (part != ConvPart::input_grad || s.c_out > 1024) return false;  // K would be cut
+  constexpr std::int64_t kWidth = 32;                                // about what a register tile has
+  const GemmProblem patches = problem_of(s, part);
+  const GemmProblem taps = tap_problem(s);
+  return patches.m * patches.k * round_up(patches.n, kWidth) > 2 * taps.m * taps.k * round_up(taps.n, kWidth);
+}
+
+struct TapPieces {
+  Place product, sums;
+  std::int64_t rows_each = 64, chunks = 0;
+  std::int64_t bytes = 0;
+};
+
+TapPieces tap_pieces(const KernelContext& context, const ConvSizes& s) {
+  const GemmProblem problem = tap_problem(s);
+  TapPieces pieces;
+  pieces.chunks = ceil_div(s.g.N * s.g.H * s.g.W, pieces.rows_each);
+  GemmScratch scratch(context.scratch);
+  static_cast<void>(scratch.floats(ceil_div(gemm_workspace(context, problem), 4)));
+  pieces.product = scratch.floats(problem.m * problem.n);
+  const auto sums = static_cast<std::int64_t>(sum_outputs(context.node).size());
+  pieces.sums = scratch.floats(pieces.chunks * sums * s.g.C);
+  pieces.bytes = scratch.used();
+  return pieces;
+}
+
+std::vector<Work> by_taps(const KernelContext& context, const ConvSizes& s) {
+  const TapPieces pieces = tap_pieces(context, s);
+  std::vector<Work> work = gemm_work(context, tap_problem(s), {.result = pieces.product});
+  const int width = s.g.C % 16 == 0 ? 16 : s.g.C % 4 == 0 ? 4 : 1;
+  const std::array widths = {width};
+  const Rendered y = render_epilogue(context, "Y", widths, true);
+  Launch launch{.program = {"conv2d_collect", y.text, {{"VEC", width}}},
+                .kernel = "conv2d_collect",
+                .args = {Arg::integer(pieces.rows_each)}};
+  append_sizes(launch.args, s);
+  launch.args.push_back(Arg::tensor(pieces.product));
+  append(launch.args, y.args);
+  const bool sums = !sum_outputs(context.node).empty();
+  if (sums) launch.args.push_back(Arg::tensor(pieces.sums));
+  launch.global = {static_cast<std::size_t>(pieces.chunks), 1, 1};
+  launch.cost.bytes = 4.0 * static_cast<double>(tap_problem(s).m * tap_problem(s).n + s.g.N * s.g.H * s.g.W * s.g.C);
+  work.emplace_back(std::move(launch));
+  if (sums) work.emplace_back(combine_sums(context, pieces.sums, pieces.chunks, s.g.C));
+  return work;
+}
+
 }  // namespace
 
 std::int64_t conv2d_panel_workspace(const KernelContext& context, ConvPart part) {
-  return gemm_workspace(context, problem_of(conv_sizes(context.graph, context.node, part), part));
+  const ConvSizes s = conv_sizes(context.graph, context.node, part);
+  return goes_by_taps(s, part) ? tap_pieces(context, s).bytes : gemm_workspace(context, problem_of(s, part));
 }
 
 std::vector<Work> conv2d_panel(const KernelContext& context, ConvPart part) {
   const ConvSizes s = conv_sizes(context.graph, context.node, part);
+  if (goes_by_taps(s, part)) return by_taps(context, s);
   const GemmProblem problem = problem_of(s, part);
   const int v = param(context.tuning.params("gemm", problem_name(problem)), "V");
   const Rendered a = patches(context, s, part, v);
-  if (part != ConvPart::input_grad) return gemm_work(context, problem, &a);
+  if (part != ConvPart::input_grad) return gemm_work(context, problem, {.a = &a});
   const Rendered b = turned_weights(context, s);
-  return gemm_work(context, problem, &a, &b);
+  return gemm_work(context, problem, {.a = &a, .b = &b});
 }
 
 }  // namespace stoker::opencl

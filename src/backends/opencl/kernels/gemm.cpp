@@ -47,11 +47,10 @@ std::string problem_name(const GemmProblem& problem) {
              size(problem.n), "x", size(problem.k));
 }
 
-std::vector<Work> gemm_work(const KernelContext& context, const GemmProblem& problem, const Rendered* own_a,
-                            const Rendered* own_b) {
+std::vector<Work> gemm_work(const KernelContext& context, const GemmProblem& problem, const GemmOwn& own) {
   const Params& params = context.tuning.params("gemm", problem_name(problem));
-  if (is_panel(params)) return gemm_panel(context, problem, params, own_a, own_b);
-  DCHECK(own_a == nullptr);
+  if (is_panel(params)) return gemm_panel(context, problem, params, own);
+  DCHECK(own.a == nullptr && own.b == nullptr && own.result.kind == Place::Kind::none);
   return params.empty() ? gemm_plain(context, problem) : gemm_direct(context, problem, params);
 }
 

@@ -29,19 +29,24 @@ struct GemmProblem {
 // "NT 64x512x512": layout, and sizes rounded up to powers of two. The key of tuned entries.
 [[nodiscard]] std::string problem_name(const GemmProblem& problem);
 
-// The launches that compute the problem as the tuning says, and the workspace that they need. `own_a`, for
-// gemm_panel.cl (devices that are CPUs) only, brings A from elsewhere: its text defines A_BLOCK, A_PARAMS and A_PASS;
-// `own_b` likewise has B's functions.
+// What a convolution brings of its own to gemm_panel.cl (devices that are CPUs only): operands, whose texts define
+// A_BLOCK, A_PARAMS and A_PASS, or B's functions; and where the plain result goes instead of the epilogue.
+struct GemmOwn {
+  const Rendered* a = nullptr;
+  const Rendered* b = nullptr;
+  Place result;
+};
+
+// The launches that compute the problem as the tuning says, and the workspace that they need.
 [[nodiscard]] std::vector<Work> gemm_work(const KernelContext& context, const GemmProblem& problem,
-                                          const Rendered* own_a = nullptr, const Rendered* own_b = nullptr);
+                                          const GemmOwn& own = {});
 [[nodiscard]] std::int64_t gemm_workspace(const KernelContext& context, const GemmProblem& problem);
 
 // The kernels behind it.
 [[nodiscard]] std::vector<Work> gemm_plain(const KernelContext& context, const GemmProblem& problem);
 [[nodiscard]] std::int64_t gemm_plain_workspace(const KernelContext& context, const GemmProblem& problem);
 [[nodiscard]] std::vector<Work> gemm_panel(const KernelContext& context, const GemmProblem& problem,
-                                           const Params& params, const Rendered* own_a = nullptr,
-                                           const Rendered* own_b = nullptr);
+                                           const Params& params, const GemmOwn& own = {});
 [[nodiscard]] std::int64_t gemm_panel_workspace(const KernelContext& context, const GemmProblem& problem,
                                                 const Params& params);
 [[nodiscard]] std::vector<Work> gemm_direct(const KernelContext& context, const GemmProblem& problem,

@@ -3,13 +3,16 @@
 #include <array>
 
 #include "backends/opencl/kernels/gemm.h"
+#include "base/error.h"
 
 namespace stoker::opencl {
 namespace {
 
-constexpr std::int64_t kGroupMacs = std::int64_t{1} << 19;   // about 6 us of one thread: no macro-tile need be smaller
-constexpr std::int64_t kGroups = 32;                         // runtimes hand out groups in halves of what is left
-constexpr std::int64_t kPackedMacs = std::int64_t{1} << 23;  // from here on a launch that packs B pays
+constexpr std::int64_t kGroupMacs = std::int64_t{1} << 19;  // about 6 us of one thread: no macro-tile need be smaller
+constexpr std::int64_t kGroups = 16;                        // runtimes hand out groups in halves of what is left
+// Floats of B packed again and again, as they stand or turned round, from which on a launch that packs B pays.
+constexpr std::int64_t kRepacked = std::int64_t{1} << 17;
+constexpr std::int64_t kRepackedTurned = std::int64_t{1} << 15;
 
 enum From : int { in_place = 0, packed_here = 1, packed_before = 2 };  // FROM of gemm_panel.cl
 
@@ -53,7 +56,7 @@ void choose_macro_tile(const GemmProblem& p, PanelCut& cut) {
     cut.parts = ceil_div(p.k, cut.k_each);
   }
   while (groups(p, cut) < wanted && cut.nc > cut.nr()) cut.nc = round_up(cut.nc / 2, cut.nr());
-  while (groups(p, cut) < wanted && cut.mc > 2 * cut.mr) cut.mc = round_up(cut.mc / 2, cut.mr);
+  while (groups(p, cut) < wanted && cut.mc > 4 * cut.mr) cut.mc = round_up(cut.mc / 2, cut.mr);
 }
 
 PanelCut make_cut(const KernelContext& context, const GemmProblem& p, const Params& params) {
@@ -66,10 +69,12 @@ PanelCut make_cut(const KernelContext& context, const GemmProblem& p, const Para
                .k_each = p.k};
   choose_tile(p, cut);
   choose_macro_tile(p, cut);
-  if (!p.transpose_b && plain_input(context.node, p.b) >= 0 && p.n % cut.nr() == 0 && p.m <= 3 * cut.mr)
+  const std::int64_t repacked = (ceil_div(p.m, cut.mc) - 1) * p.n * p.k;
+  if (!p.transpose_b && plain_input(context.node, p.b) >= 0 && p.n % cut.nr() == 0 && p.m <= 3 * cut.mr) {
     cut.from = in_place;
-  else if (ceil_div(p.m, cut.mc) > 2 && p.m * p.n * p.k >= kPackedMacs)
+  } else if (repacked > (p.transpose_b ? kRepackedTurned : kRepacked)) {
     cut.from = packed_before;
+  }
   const std::int64_t room = context.device.local_bytes / static_cast<std::int64_t>(sizeof(float));
   const auto fits = [&] { return local_a(p, cut) + local_b(p, cut) + cut.mc * cut.nc <= room; };
   while (!fits() && cut.nc > cut.nr()) cut.nc = round_up(cut.nc / 2, cut.nr());
@@ -150,19 +155,21 @@ std::int64_t gemm_panel_workspace(const KernelContext& context, const GemmProble
 }
 
 std::vector<Work> gemm_panel(const KernelContext& context, const GemmProblem& problem, const Params& params,
-                             const Rendered* own_a, const Rendered* own_b) {
+                             const GemmOwn& own) {
   const PanelCut cut = make_cut(context, problem, params);
   const Pieces pieces = place_pieces(context, problem, cut);
   const std::array wide = {1, static_cast<int>(cut.v)};
   const std::array turned = {1, 4};
-  const Rendered a = own_a != nullptr ? *own_a : render_operand(context, problem.a, "A", wide, false);
+  const Rendered a = own.a != nullptr ? *own.a : render_operand(context, problem.a, "A", wide, false);
   const Rendered b =
-      own_b != nullptr ? *own_b : render_operand(context, problem.b, "B", problem.transpose_b ? turned : wide, false);
+      own.b != nullptr ? *own.b : render_operand(context, problem.b, "B", problem.transpose_b ? turned : wide, false);
   const bool split = cut.parts > 1;
-  const Rendered y =
-      split ? Rendered{.text = {}, .args = {Arg::tensor(pieces.parts)}} : render_epilogue(context, "Y", wide, false);
+  const bool ends = !split && own.result.kind == Place::Kind::none;  // with the epilogue
+  DCHECK(!split || own.result.kind == Place::Kind::none);
+  const Rendered y = ends ? render_epilogue(context, "Y", wide, false)
+                          : Rendered{.text = {}, .args = {Arg::tensor(split ? pieces.parts : own.result)}};
   const Program program{"gemm_panel", a.text + b.text + y.text, defines(problem, cut)};
-  const bool sums = !split && !sum_outputs(context.node).empty();
+  const bool sums = ends && !sum_outputs(context.node).empty();
 
   std::vector<Work> work;
   if (cut.from == packed_before) work.emplace_back(pack_launch(problem, cut, program, b, pieces.panels));

@@ -27,8 +27,6 @@ RowCut cut_rows(const PointDomain& domain, const Device& device) {
   } else if (domain.sums > 0) {
     // Few rows of partials, yet some thousand work-items, each with a vector of channels.
     rows = std::max<std::int64_t>(8, ceil_div(domain.rows, std::clamp<std::int64_t>(16384 / channels, 1, 256)));
-  } else {
-    rows = std::clamp<std::int64_t>(domain.elements() / 65536, 1, 8);
   }
   return {.rows = rows, .chunks = std::max<std::int64_t>(1, ceil_div(domain.rows, rows))};
 }
@@ -100,7 +98,7 @@ class PointCode {
         case Access::scalar: texts.push_back({spread("0"), whole ? x + "[0]" : ""}); break;
         case Access::broadcast:
           texts.push_back(
-              {arg.along_channels ? load_text(arg.dtype, x, str("o", k, " + c"), width, false) : spread(str("o", k)),
+              {arg.along_channels ? load_text(arg.dtype, x, str("o", k, " + c"), width, aligned_) : spread(str("o", k)),
                {}});
           break;
       }
@@ -130,9 +128,12 @@ class PointCode {
   }
 
   [[nodiscard]] HoistedText expression(int width) const {
+    // A GPU has few registers: vectors of channels are kept in them only where a loop over rows makes up for that.
+    const auto channels = std::ranges::count(domain_.args, Access::channel, &PointArg::access);
+    const bool keep = context_.device.is_cpu() || (domain_.sums > 0 && channels + domain_.sums <= 3);
     std::vector<bool> fixed;
     for (const PointArg& arg : domain_.args)
-      fixed.push_back(arg.access == Access::scalar || arg.access == Access::channel);
+      fixed.push_back(arg.access == Access::scalar || (keep && arg.access == Access::channel));
     std::vector<std::string> results;
     std::string stores;
     int sum = 0;
@@ -234,7 +235,7 @@ std::int64_t workspace_pointwise(const KernelContext& context) {
 
 // Updates wait for each other's checks, not for each other: together they are one launch, however large some are.
 bool joins_updates(const KernelContext& context, const PointDomain& domain) {
-  constexpr std::int64_t kMostElements = 128 * 1024;
+  constexpr std::int64_t kMostElements = 512 * 1024;
   return context.node.phase == Phase::update && domain.flat && domain.elements() <= kMostElements;
 }
 
