@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
@@ -136,6 +137,58 @@ TEST_F(Cli, ListsModelsAndDevices) {
     EXPECT_NE(models.find(part), std::string::npos) << part;
   }
   EXPECT_NE(call({"devices"}).out.find("cpu"), std::string::npos);
+}
+
+// Runs with a variable of the environment set, and removes it afterwards.
+class WithVariable {
+ public:
+  WithVariable(const char* name, const std::string& value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    ::setenv(name, value.c_str(), 1);
+  }
+  ~WithVariable() {
+    if (before_.empty()) {
+      ::unsetenv(name_);
+    } else {
+      ::setenv(name_, before_.c_str(), 1);
+    }
+  }
+  WithVariable(const WithVariable&) = delete;
+  WithVariable& operator=(const WithVariable&) = delete;
+
+ private:
+  const char* name_;
+  std::string before_;
+};
+
+TEST_F(Cli, WorksWithoutOpenClAndSaysWhatWasTried) {
+  const WithVariable library("STOKER_OPENCL_LIBRARY", "/no/such/libOpenCL.so");
+  const Finished devices = call({"devices"});
+  EXPECT_EQ(devices.status, 0) << devices.err;
+  EXPECT_NE(devices.out.find("cpu"), std::string::npos);
+  EXPECT_NE(devices.out.find("/no/such/libOpenCL.so"), std::string::npos) << devices.out;
+  const Finished trained = call({"train", "lenet5", "--items", "20", "--epochs", "1"});
+  EXPECT_EQ(trained.status, 0) << trained.err;
+  const Finished refused = call({"train", "lenet5", "--items", "20", "--epochs", "1", "--device", "opencl"});
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_NE(refused.err.find("/no/such/libOpenCL.so"), std::string::npos) << refused.err;
+}
+
+TEST_F(Cli, HelpSaysThatTheDeviceIsChosenByItself) {
+  for (const char* command : {"train", "eval", "predict", "plan"}) {
+    const std::string help = call({command, "--help"}).out;
+    EXPECT_NE(help.find("--device TEXT [auto]"), std::string::npos) << help;
+  }
+  EXPECT_NE(call({"bench", "--help"}).out.find("[auto]"), std::string::npos);
+}
+
+TEST_F(Cli, AutoSaysInOneLineWhatItChose) {
+  const WithVariable cache("STOKER_CACHE_DIR", folder_.path().string());
+  const Finished trained = call({"train", "--layers", "784,16,10", "--items", "20", "--epochs", "1"});
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  EXPECT_EQ(trained.out.rfind("device: cpu (auto: ", 0), 0U) << trained.out;
+  const Finished named = call({"train", "--layers", "784,16,10", "--items", "20", "--epochs", "1", "--device", "cpu"});
+  EXPECT_EQ(named.out.find("auto"), std::string::npos) << named.out;
 }
 
 TEST_F(Cli, PlanPrintsTableGraphAndPicture) {

@@ -206,6 +206,23 @@ struct Device {
 // What is not in that list, and why: the OpenCL libraries that were tried where none was found, devices left out.
 [[nodiscard]] std::vector<std::string> device_notes();
 
+// A small graph for a family of kernels, forward and backward, on an OpenCL device and on the CPU.
+struct KernelCheck {
+  std::string kernel;  // the family: gemm, conv2d, depthwise, ...
+  std::string name;    // of the case
+  double error = 0;    // the largest difference, as a share of the largest value
+  bool passed = false;
+  std::string problem;  // why not, in words
+};
+struct DeviceCheck {
+  std::vector<KernelCheck> checks;
+  bool passed = false;             // all of them
+  std::vector<std::string> notes;  // what was put into quarantine, for this and later runs
+};
+// The self-test of every kernel family. A family that fails is replaced by plain kernels from now on.
+[[nodiscard]] DeviceCheck check_device(const std::string& device,
+                                       const std::function<void(const KernelCheck&)>& on_check = {});
+
 // ---- Training -------------------------------------------------------------------------------------------------------
 
 struct TrainOptions {
@@ -402,6 +419,30 @@ class Network {
 };
 
 // ---- The machine ----------------------------------------------------------------------------------------------------
+
+// How fast a family's kernels are for one problem of a model, with the parameters of before and those that won.
+struct TunedKernel {
+  std::string kernel;
+  std::string problem;
+  std::string before;
+  std::string after;
+  double ms_before = 0;
+  double ms_after = 0;
+  int tried = 0;
+  int wrong = 0;   // candidates whose results differ from the plain kernel's: they cannot win
+  int failed = 0;  // candidates that do not build or run
+};
+struct TuneOptions {
+  std::string device = "opencl";
+  std::int64_t batch = 0;  // 0: the model's
+  double seconds = 60;     // nothing new is begun after that
+  std::function<void(const TunedKernel&)> on_result;
+  std::function<bool(int done, int total)> on_progress;  // false: stop
+  std::function<void(const std::string&)> on_note;
+};
+// Tries the candidates for each problem of the model's training step on scratch memory, and stores the winners by
+// device and driver; every later run on this device uses them.
+[[nodiscard]] std::vector<TunedKernel> tune_kernels(const Model& model, const TuneOptions& options = {});
 
 struct BenchOptions {
   std::string device = "auto";

@@ -15,6 +15,8 @@ void add_predict(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_plan(CLI::App& app);
 void add_devices(CLI::App& app);
+void add_check(CLI::App& app);
+void add_tune(CLI::App& app);
 void add_models(CLI::App& app);
 
 // The exit status of a command that was stopped by Ctrl-C, as shells have it.

@@ -60,6 +60,8 @@ int main(int argc, char** argv) {
   stoker::cli::add_bench(app);
   stoker::cli::add_plan(app);
   stoker::cli::add_devices(app);
+  stoker::cli::add_check(app);
+  stoker::cli::add_tune(app);
   stoker::cli::add_models(app);
   return stoker::cli::run(app, argc, argv);
 }

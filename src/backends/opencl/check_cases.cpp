@@ -11,6 +11,7 @@ namespace stoker::opencl {
 namespace {
 
 using G = CaseGraph;
+using Build = std::function<void(G&)>;
 
 template <typename T>
 Bytes bytes_of(const std::vector<T>& values) {
@@ -28,200 +29,135 @@ Value normalised(G& g, Value x) {
   return ops::relu6(b, ops::batch_norm_train(b, x, gamma, beta, g.real(channels, -0.1F, 0.1F)).y);
 }
 
+enum class Around { nothing, norm };
+
 // Normalise, convolve, normalise: prologues of one and two tensors, epilogues with stores and sums.
-void convolution(G& g, const Shape& x, const Shape& w, const ops::Window& window, std::int64_t groups, bool fused) {
-  GraphBuilder& b = g.builder();
-  const Value images = fused ? normalised(g, g.real(x)) : g.real(x);
-  const Value y = ops::conv2d(b, images, g.real(w), window, groups);
-  g.add_output(fused ? normalised(g, y) : y);
+Build convolution(const Shape& x, const Shape& w, const ops::Window& window, Around around, std::int64_t groups = 1) {
+  return [=](G& g) {
+    const bool fused = around == Around::norm;
+    const Value images = fused ? normalised(g, g.real(x)) : g.real(x);
+    const Value y = ops::conv2d(g.builder(), images, g.real(w), window, groups);
+    g.add_output(fused ? normalised(g, y) : y);
+  };
 }
 
-void product(G& g, const Shape& x, const Shape& y, bool transpose_x, bool transpose_y) {
-  g.add_output(ops::matmul(g.builder(), g.real(x), g.real(y), transpose_x, transpose_y));
+Build depthwise(const Shape& x, std::int64_t kernel, const ops::Window& window, Around around) {
+  return convolution(x, {kernel, kernel, 1, x[3]}, window, around, x[3]);
+}
+
+Build product(const Shape& x, const Shape& y, bool transpose_x, bool transpose_y) {
+  return [=](G& g) { g.add_output(ops::matmul(g.builder(), g.real(x), g.real(y), transpose_x, transpose_y)); };
 }
 
 // A hidden layer with bias and ReLU, and the next one.
-void layers(G& g, std::int64_t items, std::int64_t in, std::int64_t hidden, std::int64_t out) {
-  GraphBuilder& b = g.builder();
-  Value h = ops::matmul(b, g.real({items, in}), g.real({hidden, in}), false, true);
-  h = ops::relu(b, ops::add(b, h, g.real({hidden})));
-  g.add_output(ops::add(b, ops::matmul(b, h, g.real({out, hidden}), false, true), g.real({out})));
+Build layers(std::int64_t items, std::int64_t in, std::int64_t hidden, std::int64_t out) {
+  return [=](G& g) {
+    GraphBuilder& b = g.builder();
+    Value h = ops::matmul(b, g.real({items, in}), g.real({hidden, in}), false, true);
+    h = ops::relu(b, ops::add(b, h, g.real({hidden})));
+    g.add_output(ops::add(b, ops::matmul(b, h, g.real({out, hidden}), false, true), g.real({out})));
+  };
 }
 
-void max_pooling(G& g, const Shape& x, std::array<std::int64_t, 2> kernel, const ops::Window& window) {
-  g.add_output(ops::max_pool(g.builder(), g.real(x), kernel, window).y);
+Build maximum(const Shape& x, std::array<std::int64_t, 2> kernel, const ops::Window& window) {
+  return [=](G& g) { g.add_output(ops::max_pool(g.builder(), g.real(x), kernel, window).y); };
 }
 
-void avg_pooling(G& g, const Shape& x, std::array<std::int64_t, 2> kernel, const ops::Window& window, bool padding) {
-  g.add_output(ops::avg_pool(g.builder(), g.real(x), kernel, window, padding));
+Build average(const Shape& x, std::array<std::int64_t, 2> kernel, const ops::Window& window, bool padding) {
+  return [=](G& g) { g.add_output(ops::avg_pool(g.builder(), g.real(x), kernel, window, padding)); };
 }
 
-void pointwise(G& g, const Shape& shape) {
-  GraphBuilder& b = g.builder();
-  const Value x = g.real(shape);
-  const Value y = g.real({shape[-1]}, 0.5F, 2.0F);
-  const Value z = ops::add(b, ops::gelu(b, ops::mul(b, x, y)), ops::sigmoid(b, ops::div(b, x, y)));
-  g.add_output(ops::select(b, ops::gt(b, x, y), ops::tanh(b, z), ops::hard_swish(b, z)));
-  g.add_output(ops::pow(b, y, ops::exp(b, ops::silu(b, z))));
+Build pointwise(const Shape& shape) {
+  return [=](G& g) {
+    GraphBuilder& b = g.builder();
+    const Value x = g.real(shape);
+    const Value y = g.real({shape[-1]}, 0.5F, 2.0F);
+    const Value z = ops::add(b, ops::gelu(b, ops::mul(b, x, y)), ops::sigmoid(b, ops::div(b, x, y)));
+    g.add_output(ops::select(b, ops::gt(b, x, y), ops::tanh(b, z), ops::hard_swish(b, z)));
+    g.add_output(ops::pow(b, y, ops::exp(b, ops::silu(b, z))));
+  };
 }
 
-void reductions(G& g, const Shape& shape) {
-  GraphBuilder& b = g.builder();
-  const Value x = g.real(shape);
-  g.add_output(ops::reduce_sum(b, ops::mul(b, x, x), {-1}));
-  g.add_output(ops::reduce_mean(b, x, {0, 1}));
-  g.add_output(ops::reduce_max(b, x, {1}));
-  g.add_output(ops::reduce_sum(b, ops::tanh(b, x), {}));
+Build reductions(const Shape& shape) {
+  return [=](G& g) {
+    GraphBuilder& b = g.builder();
+    const Value x = g.real(shape);
+    g.add_output(ops::reduce_sum(b, ops::mul(b, x, x), {-1}));
+    g.add_output(ops::reduce_mean(b, x, {0, 1}));
+    g.add_output(ops::reduce_max(b, x, {1}));
+    g.add_output(ops::reduce_sum(b, ops::tanh(b, x), {}));
+  };
 }
 
-void losses(G& g, std::int64_t items, std::int64_t classes) {
-  GraphBuilder& b = g.builder();
-  const Value logits = g.real({items, classes}, -3.0F, 3.0F);
-  g.add_output(ops::softmax_cross_entropy(b, logits, g.whole({items}, static_cast<int>(classes)), 0.1));
-  g.add_output(ops::softmax(b, logits));
-  g.add_output(ops::log_softmax(b, ops::layer_norm(b, logits, g.real({classes}), g.real({classes}))));
+Build losses(std::int64_t items, std::int64_t classes) {
+  return [=](G& g) {
+    GraphBuilder& b = g.builder();
+    const Value logits = g.real({items, classes}, -3.0F, 3.0F);
+    g.add_output(ops::softmax_cross_entropy(b, logits, g.whole({items}, static_cast<int>(classes)), 0.1));
+    g.add_output(ops::softmax(b, logits));
+    g.add_output(ops::log_softmax(b, ops::layer_norm(b, logits, g.real({classes}), g.real({classes}))));
+  };
 }
 
-void rows_of_table(G& g, std::int64_t rows, std::int64_t width, std::int64_t count) {
-  g.add_output(ops::embedding(g.builder(), g.real({rows, width}), g.whole({count, 2}, static_cast<int>(rows))));
+Build rows_of_table(std::int64_t rows, std::int64_t width, std::int64_t count) {
+  return [=](G& g) {
+    g.add_output(ops::embedding(g.builder(), g.real({rows, width}), g.whole({count, 2}, static_cast<int>(rows))));
+  };
 }
 
-void movement(G& g, const Shape& shape) {
-  GraphBuilder& b = g.builder();
-  const Value x = g.real(shape);
-  const Value turned = ops::transpose(b, x, {2, 0, 1});
-  const std::array parts = {ops::transpose(b, turned, {1, 2, 0}), ops::pad(b, x, {0, 0, 0}, {0, 2, 0}, 0.5F)};
-  const Value joined = ops::concat(b, parts, 1);
-  g.add_output(ops::slice(b, joined, {0, 1, 0}, {shape[0], 2 * shape[1], shape[2]}));
-  g.add_output(turned);
+Build movement(const Shape& shape) {
+  return [=](G& g) {
+    GraphBuilder& b = g.builder();
+    const Value x = g.real(shape);
+    const Value turned = ops::transpose(b, x, {2, 0, 1});
+    const std::array parts = {ops::transpose(b, turned, {1, 2, 0}), ops::pad(b, x, {0, 0, 0}, {0, 2, 0}, 0.5F)};
+    const Value joined = ops::concat(b, parts, 1);
+    g.add_output(ops::slice(b, joined, {0, 1, 0}, {shape[0], 2 * shape[1], shape[2]}));
+    g.add_output(turned);
+  };
 }
 
 constexpr ops::Window kSame{.stride = {1, 1}, .pad = {1, 1, 1, 1}};
 constexpr ops::Window kHalf{.stride = {2, 2}, .pad = {1, 1, 1, 1}};
+constexpr bool kBrief = true;
 
 const std::vector<CheckCase>& table() {
   static const std::vector<CheckCase> kCases = {
-      {"gemm", "layers 33x29", [](G& g) { layers(g, 33, 29, 47, 7); }, true},
-      {"gemm", "layers 64x64", [](G& g) { layers(g, 64, 64, 128, 32); }},
-      {"gemm", "NN 17x65x31",
-       [](G& g) {
-         product(g, {17, 65}, {65, 31}, false, false);
-       }},
-      {"gemm", "NT 32x256x64",
-       [](G& g) {
-         product(g, {32, 256}, {64, 256}, false, true);
-       }},
-      {"gemm", "TN 48x300x20",
-       [](G& g) {
-         product(g, {300, 48}, {300, 20}, true, false);
-       }},
-      {"gemm", "batched 3x19x24x21",
-       [](G& g) {
-         product(g, {3, 19, 24}, {3, 24, 21}, false, false);
-       }},
-      {"gemm", "1x1 convolution",
-       [](G& g) {
-         convolution(g, {2, 6, 5, 24}, {1, 1, 24, 40}, {}, 1, true);
-       },
-       true},
-      {"conv2d", "3x3",
-       [](G& g) {
-         convolution(g, {2, 7, 5, 12}, {3, 3, 12, 20}, kSame, 1, true);
-       },
-       true},
-      {"conv2d", "3x3 plain",
-       [](G& g) {
-         convolution(g, {2, 8, 8, 16}, {3, 3, 16, 32}, kSame, 1, false);
-       }},
-      {"conv2d", "3x3 stride 2",
-       [](G& g) {
-         convolution(g, {2, 9, 8, 8}, {3, 3, 8, 7}, kHalf, 1, true);
-       }},
-      {"conv2d", "3x3, 40 channels",
-       [](G& g) {
-         convolution(g, {1, 9, 8, 40}, {3, 3, 40, 36}, kSame, 1, true);
-       }},
-      {"conv2d", "5x5, 1 channel",
-       [](G& g) {
-         convolution(g, {3, 12, 11, 1}, {5, 5, 1, 20}, {}, 1, false);
-       }},
-      {"conv2d", "3x3, 2 groups",
-       [](G& g) {
-         convolution(g, {2, 6, 5, 6}, {3, 3, 3, 4}, kSame, 2, false);
-       }},
-      {"depthwise", "3x3",
-       [](G& g) {
-         convolution(g, {2, 7, 5, 12}, {3, 3, 1, 12}, kSame, 12, true);
-       },
-       true},
-      {"depthwise", "3x3 plain",
-       [](G& g) {
-         convolution(g, {2, 8, 8, 16}, {3, 3, 1, 16}, kSame, 16, false);
-       }},
-      {"depthwise", "3x3 stride 2",
-       [](G& g) {
-         convolution(g, {3, 8, 9, 32}, {3, 3, 1, 32}, kHalf, 32, true);
-       }},
-      {"depthwise", "3x3 odd",
-       [](G& g) {
-         convolution(g, {1, 5, 4, 7}, {3, 3, 1, 7}, kHalf, 7, true);
-       }},
+      {"gemm", "layers 33x29", layers(33, 29, 47, 7)},
+      {"gemm", "layers 64x64", layers(64, 64, 128, 32)},
+      {"gemm", "NN 17x65x31", product({17, 65}, {65, 31}, false, false), kBrief},
+      {"gemm", "NT 32x256x64", product({32, 256}, {64, 256}, false, true)},
+      {"gemm", "TN 48x300x20", product({300, 48}, {300, 20}, true, false)},
+      {"gemm", "batched 3x19x24x21", product({3, 19, 24}, {3, 24, 21}, false, false)},
+      {"gemm", "1x1 convolution", convolution({2, 6, 5, 24}, {1, 1, 24, 40}, {}, Around::norm)},
+      {"conv2d", "3x3", convolution({2, 7, 5, 12}, {3, 3, 12, 20}, kSame, Around::norm)},
+      {"conv2d", "3x3 alone", convolution({2, 8, 8, 16}, {3, 3, 16, 32}, kSame, Around::nothing), kBrief},
+      {"conv2d", "3x3 stride 2", convolution({2, 9, 8, 8}, {3, 3, 8, 7}, kHalf, Around::norm)},
+      {"conv2d", "3x3, 40 channels", convolution({1, 9, 8, 40}, {3, 3, 40, 36}, kSame, Around::norm)},
+      {"conv2d", "5x5, 1 channel", convolution({3, 12, 11, 1}, {5, 5, 1, 20}, {}, Around::nothing)},
+      {"conv2d", "3x3, 2 groups", convolution({2, 6, 5, 6}, {3, 3, 3, 4}, kSame, Around::nothing, 2)},
+      {"depthwise", "3x3", depthwise({2, 7, 5, 12}, 3, kSame, Around::norm)},
+      {"depthwise", "3x3 alone", depthwise({2, 8, 8, 16}, 3, kSame, Around::nothing), kBrief},
+      {"depthwise", "3x3 stride 2", depthwise({3, 8, 9, 32}, 3, kHalf, Around::norm)},
+      {"depthwise", "3x3 odd", depthwise({1, 5, 4, 7}, 3, kHalf, Around::norm)},
       {"depthwise", "3x3 to the edge",
-       [](G& g) {
-         convolution(g, {2, 6, 7, 6}, {3, 3, 1, 6}, {.stride = {2, 2}, .pad = {0, 0, 1, 1}}, 6, false);
-       }},
-      {"depthwise", "5x5",
-       [](G& g) {
-         convolution(g, {2, 9, 6, 10}, {5, 5, 1, 10}, {.pad = {2, 2, 2, 2}}, 10, true);
-       }},
-      {"pooling", "maximum",
-       [](G& g) {
-         max_pooling(g, {2, 8, 10, 20}, {2, 2}, {.stride = {2, 2}});
-       },
-       true},
-      {"pooling", "maximum with padding",
-       [](G& g) {
-         max_pooling(g, {2, 9, 7, 33}, {3, 3}, kHalf);
-       }},
-      {"pooling", "average",
-       [](G& g) {
-         avg_pooling(g, {2, 9, 7, 12}, {3, 3}, kHalf, true);
-       }},
-      {"pooling", "average without padding",
-       [](G& g) {
-         avg_pooling(g, {2, 9, 7, 7}, {3, 2}, {.stride = {2, 1}, .pad = {1, 1, 1, 0}}, false);
-       }},
-      {"pointwise", "odd",
-       [](G& g) {
-         pointwise(g, {5, 37});
-       },
-       true},
-      {"pointwise", "aligned",
-       [](G& g) {
-         pointwise(g, {300, 64});
-       }},
-      {"reduction", "odd",
-       [](G& g) {
-         reductions(g, {7, 5, 33});
-       },
-       true},
-      {"reduction", "aligned",
-       [](G& g) {
-         reductions(g, {8, 64, 32});
-       }},
-      {"softmax", "odd", [](G& g) { losses(g, 9, 13); }, true},
-      {"softmax", "aligned", [](G& g) { losses(g, 32, 128); }},
-      {"gather", "odd", [](G& g) { rows_of_table(g, 11, 7, 19); }, true},
-      {"gather", "aligned", [](G& g) { rows_of_table(g, 64, 32, 100); }},
-      {"movement", "odd",
-       [](G& g) {
-         movement(g, {3, 5, 7});
-       },
-       true},
-      {"movement", "aligned",
-       [](G& g) {
-         movement(g, {8, 16, 32});
-       }},
+       depthwise({2, 6, 7, 6}, 3, {.stride = {2, 2}, .pad = {0, 0, 1, 1}}, Around::nothing)},
+      {"depthwise", "5x5", depthwise({2, 9, 6, 10}, 5, {.pad = {2, 2, 2, 2}}, Around::norm)},
+      {"pooling", "maximum", maximum({2, 8, 10, 20}, {2, 2}, {.stride = {2, 2}}), kBrief},
+      {"pooling", "maximum with padding", maximum({2, 9, 7, 33}, {3, 3}, kHalf)},
+      {"pooling", "average", average({2, 9, 7, 12}, {3, 3}, kHalf, true)},
+      {"pooling", "average of what is inside",
+       average({2, 9, 7, 7}, {3, 2}, {.stride = {2, 1}, .pad = {1, 1, 1, 0}}, false)},
+      {"pointwise", "odd", pointwise({5, 37})},
+      {"pointwise", "aligned", pointwise({300, 64})},
+      {"reduction", "odd", reductions({7, 5, 33}), kBrief},
+      {"reduction", "aligned", reductions({8, 64, 32})},
+      {"softmax", "odd", losses(9, 13)},
+      {"softmax", "aligned", losses(32, 128)},
+      {"gather", "odd", rows_of_table(11, 7, 19)},
+      {"gather", "aligned", rows_of_table(64, 32, 100)},
+      {"movement", "odd", movement({3, 5, 7})},
+      {"movement", "aligned", movement({8, 16, 32})},
   };
   return kCases;
 }

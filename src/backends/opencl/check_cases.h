@@ -1,6 +1,7 @@
 // The table of the self-test: what each case computes.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,8 +37,8 @@ class CaseGraph {
 struct CheckCase {
   const char* family;
   const char* name;
-  void (*build)(CaseGraph& graph);  // forward; gradients are added to it
-  bool brief = false;               // part of the shortened self-test
+  std::function<void(CaseGraph& graph)> build;  // forward; gradients are added to it
+  bool brief = false;  // part of the shortened self-test: families with a plain kernel to fall back on
   double tolerance = 1e-4;
 };
 

@@ -27,6 +27,7 @@ class DeviceBackend : public ClBackend {
         tuning_(device_),
         target_(device_, tuning_, options.largest_buffer) {
     programs_.set_interrupt(options_.interrupt);
+    if (device_.image_texels > 0 && !makes_views()) device_.image_texels = 0;
   }
 
   [[nodiscard]] DeviceInfo describe() const override { return opencl::describe(device_); }
@@ -54,21 +55,39 @@ class DeviceBackend : public ClBackend {
   void unmap(Memory& batch) override { on_device(batch).unmap(); }
 
   [[nodiscard]] std::unique_ptr<Executable> compile(const Plan& plan, const Bindings& bindings) override {
-    return make_executable({.api = api_,
-                            .id = id_,
-                            .context = context_.get(),
-                            .queue = queue_.get(),
-                            .device = device_,
-                            .tuning = tuning_,
-                            .programs = programs_,
-                            .find = &find_kernel,
-                            .replay = options_.replay,
-                            .interrupt = options_.interrupt,
-                            .piece_bytes = target_.largest_buffer()},
-                           plan, bindings);
+    std::unique_ptr<Executable> executable = make_executable({.api = api_,
+                                                              .id = id_,
+                                                              .context = context_.get(),
+                                                              .queue = queue_.get(),
+                                                              .device = device_,
+                                                              .tuning = tuning_,
+                                                              .programs = programs_,
+                                                              .find = &find_kernel,
+                                                              .replay = options_.replay,
+                                                              .interrupt = options_.interrupt,
+                                                              .piece_bytes = target_.largest_buffer()},
+                                                             plan, bindings);
+    if (options_.note && !told_of_cache_ && !programs_.cache_note().empty()) {
+      told_of_cache_ = true;
+      options_.note(programs_.cache_note());
+    }
+    return executable;
   }
 
  private:
+  // Kernels read views of parts of buffers. Some drivers have images and refuse that (PoCL 3.1): better seen here.
+  [[nodiscard]] bool makes_views() {
+    try {
+      const std::int64_t bytes = device_.base_alignment;
+      const Handle<cl_mem> buffer = api_.create_buffer(context_.get(), CL_MEM_READ_WRITE, 2 * bytes);
+      const Handle<cl_mem> part = api_.create_sub_buffer(buffer.get(), bytes, bytes);
+      const Handle<cl_mem> view = api_.create_image_view(context_.get(), part.get(), bytes);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
   BackendOptions options_;
   Api api_;
   cl_device_id id_;
@@ -78,6 +97,7 @@ class DeviceBackend : public ClBackend {
   Programs programs_;
   Tuning tuning_;
   ClTarget target_;
+  bool told_of_cache_ = false;
 };
 
 }  // namespace

@@ -222,7 +222,7 @@ StageCut stage_cut(const Device& device) {
             .group_bytes = 96 << 10,
             .most_groups = 64,
             .chain_items = 1 << 30,
-            .chain_bytes = 96 << 10};
+            .chain_bytes = 640 << 10};
   }
   return {.local = 128,
           .group_items = 512,

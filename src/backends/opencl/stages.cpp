@@ -64,16 +64,24 @@ class Merger {
  private:
   static constexpr int kMerged = -1;
 
-  // The stages by level, each stage one level after the last that it needs.
+  // The stages by level: each one level after the last that it needs, but what nobody waits for (updates, large ones
+  // among them) in the last, together.
   std::vector<std::vector<Waiting*>> find_levels() {
-    std::vector<std::vector<Waiting*>> levels;
+    std::vector<bool> needed(waiting_.size(), false);
+    int deepest = 0;
     for (std::size_t i = 0; i < waiting_.size(); ++i) {
       int& level = waiting_[i].level;
       for (std::size_t k = 0; k < i; ++k) {
-        if (waiting_[k].level >= level && conflict(accesses_[k], accesses_[i])) level = waiting_[k].level + 1;
+        if (!conflict(accesses_[k], accesses_[i])) continue;
+        needed[k] = true;
+        level = std::max(level, waiting_[k].level + 1);
       }
-      levels.resize(std::max(levels.size(), static_cast<std::size_t>(level) + 1));
-      levels[static_cast<std::size_t>(level)].push_back(&waiting_[i]);
+      deepest = std::max(deepest, level);
+    }
+    std::vector<std::vector<Waiting*>> levels(static_cast<std::size_t>(deepest) + 1);
+    for (std::size_t i = 0; i < waiting_.size(); ++i) {
+      if (!needed[i]) waiting_[i].level = deepest;
+      levels[static_cast<std::size_t>(waiting_[i].level)].push_back(&waiting_[i]);
     }
     return levels;
   }

@@ -83,6 +83,7 @@ class Duel {
   TuneResult run(std::span<const Params> candidates) {
     TuneResult result{.kernel = key_.first, .problem = key_.second};
     const Params start = backend_.tuning().params(key_.first, key_.second);
+    const bool was_set = backend_.tuning().tuned().contains(key_);
     backend_.tuning().quarantine(key_.first);
     const Outputs right = outputs(*prepared());
     backend_.tuning().release(key_.first);
@@ -93,7 +94,11 @@ class Duel {
       ++result.tried;
       try_out(params, right, best, result);
     }
-    backend_.tuning().set(key_.first, key_.second, result.after);
+    if (was_set || result.after != start) {
+      backend_.tuning().set(key_.first, key_.second, result.after);
+    } else {
+      backend_.tuning().reset(key_.first, key_.second);
+    }
     return result;
   }
 

@@ -176,35 +176,38 @@ static void band_of(const Rows *x_rows, const Rows *y_rows, int PL, const vec f[
 
 // H W of the source, OH OW of the result, C channels, PT and PL the padding above and to the left. TRANSPOSED with
 // STRIDE 1 is a convolution with the filter turned round, whose padding is 2 less that of the forward one. Work-item
-// (channels, block): `bands` of the `total` bands; an image has ceil(OH / ROWS) of them.
+// (channels, block): `bands` of the `total` bands; an image has ceil(OH / ROWS) of them. All channels of a band come
+// before the next band, so that on CPUs, where one work-item has them all, a band stays in the cache.
 WIDE kernel void depthwise_rows(global const float *w, int w_at, int H, int W, int C, int OH, int OW, int PT, int PL,
                                 int total, int bands SUMS_PARAMS X_PARAMS Y_PARAMS) {
-  int c = get_global_id(0) * VEC;
   int block = get_global_id(1);
-  if (c >= C || block * bands >= total) return;
   int image_bands = (OH + ROWS - 1) / ROWS;
-  vec f[9];
-#pragma unroll
-  for (int k = 0; k < 9; ++k) {
-    int tap = TRANSPOSED - SCATTER ? 8 - k : k;
-    f[k] = *(global const vec *)(w + w_at + tap * C + c);
-  }
-  vec sums[Y_SUMS + 1];
-#pragma unroll
-  for (int s = 0; s < Y_SUMS; ++s) sums[s] = (vec)(0.0f);
   for (int band = block * bands; band < min((block + 1) * bands, total); ++band) {
     int n = band / image_bands;
     int oh = (band - n * image_bands) * ROWS;
     int top = SCATTER ? (oh + PT + PHASE) / 2 - 1 : oh * STRIDE - PT;
-    Rows x = rows_from(n, top, H, W, C, c);
-    Rows y = rows_from(n, oh, OH, OW, C, c);
-    band_of(&x, &y, PL, f, sums X_PASS Y_PASS);
-  }
+    for (int c = get_global_id(0) * VEC; c < C; c += get_global_size(0) * VEC) {
+      vec f[9];
+#pragma unroll
+      for (int k = 0; k < 9; ++k) {
+        int tap = TRANSPOSED - SCATTER ? 8 - k : k;
+        f[k] = *(global const vec *)(w + w_at + tap * C + c);
+      }
+      vec sums[Y_SUMS + 1];
+#if Y_SUMS > 0
+      global vec *kept = (global vec *)(partial + partial_at + block * Y_SUMS * C + c);
+#pragma unroll
+      for (int s = 0; s < Y_SUMS; ++s) sums[s] = band == block * bands ? (vec)(0.0f) : kept[s * (C / VEC)];
+#endif
+      Rows x = rows_from(n, top, H, W, C, c);
+      Rows y = rows_from(n, oh, OH, OW, C, c);
+      band_of(&x, &y, PL, f, sums X_PASS Y_PASS);
 #if Y_SUMS > 0
 #pragma unroll
-  for (int s = 0; s < Y_SUMS; ++s)
-    *(global vec *)(partial + partial_at + (block * Y_SUMS + s) * C + c) = sums[s];
+      for (int s = 0; s < Y_SUMS; ++s) kept[s * (C / VEC)] = sums[s];
 #endif
+    }
+  }
 }
 
 #if !TRANSPOSED
@@ -262,21 +265,22 @@ static void grad_of_band(const Rows *x_rows, const Rows *dy_rows, int PL, vec dw
 // H W of x, OH OW of dy. Work-item (channels, block): the gradient from `bands` bands of dy, at [block, 9, C].
 WIDE kernel void depthwise_weight_grad_rows(global float *partial, int partial_at, int H, int W, int C, int OH, int OW,
                                             int PT, int PL, int total, int bands X_PARAMS DY_PARAMS) {
-  int c = get_global_id(0) * VEC;
   int block = get_global_id(1);
-  if (c >= C || block * bands >= total) return;
   int image_bands = (OH + ROWS - 1) / ROWS;
-  vec dw[9];
-#pragma unroll
-  for (int k = 0; k < 9; ++k) dw[k] = (vec)(0.0f);
   for (int band = block * bands; band < min((block + 1) * bands, total); ++band) {
     int n = band / image_bands;
     int oh = (band - n * image_bands) * ROWS;
-    Rows x = rows_from(n, oh * STRIDE - PT, H, W, C, c);
-    Rows dy = rows_from(n, oh, OH, OW, C, c);
-    grad_of_band(&x, &dy, PL, dw X_PASS DY_PASS);
-  }
+    for (int c = get_global_id(0) * VEC; c < C; c += get_global_size(0) * VEC) {
+      global vec *kept = (global vec *)(partial + partial_at + block * 9 * C + c);
+      vec dw[9];
 #pragma unroll
-  for (int k = 0; k < 9; ++k) *(global vec *)(partial + partial_at + (block * 9 + k) * C + c) = dw[k];
+      for (int k = 0; k < 9; ++k) dw[k] = band == block * bands ? (vec)(0.0f) : kept[k * (C / VEC)];
+      Rows x = rows_from(n, oh * STRIDE - PT, H, W, C, c);
+      Rows dy = rows_from(n, oh, OH, OW, C, c);
+      grad_of_band(&x, &dy, PL, dw X_PASS DY_PASS);
+#pragma unroll
+      for (int k = 0; k < 9; ++k) kept[k * (C / VEC)] = dw[k];
+    }
+  }
 }
 #endif

@@ -89,7 +89,8 @@ Launch launch_of(const KernelContext& context, const Cut& cut, const char* kerne
   }
   const std::int64_t channels = group_channels(cut);
   launch.local = {static_cast<std::size_t>(channels), static_cast<std::size_t>(cut.group / channels), 1};
-  launch.global = {static_cast<std::size_t>(round_up(cut.c / cut.vec, channels)),
+  // On a CPU one work-item has all channels of its bands.
+  launch.global = {static_cast<std::size_t>(cut.group == 1 ? 1 : round_up(cut.c / cut.vec, channels)),
                    static_cast<std::size_t>(round_up(cut.blocks(), cut.group / channels)), 1};
   launch.cost = cost_of(context.graph, context.node);
   return launch;

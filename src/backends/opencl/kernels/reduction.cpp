@@ -153,8 +153,7 @@ std::vector<Work> prepare_reduce(const KernelContext& context) {
     if (!last) used += round_up(bytes, 128);
     work.push_back(stage_or_launch(reduce_stage(kKind, step, from, step.K > 1 ? partial : to, context.device),
                                    step.O * step.R * step.I, context.device));
-    if (step.K > 1)
-      work.push_back(stage_or_launch(join_stage(kKind, step, partial, to), step.K * step.results(), context.device));
+    if (step.K > 1) work.emplace_back(join_stage(kKind, step, partial, to));
     from = to;
   }
   return work;
