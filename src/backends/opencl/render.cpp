@@ -202,11 +202,10 @@ Stage combine_sums(const KernelContext& context, const Place& partials, std::int
   for (std::size_t j = 0; j < sums.size(); ++j) {
     stage.tensor(str("y", j), DType::f32, context.outputs[at(sums[j])], true);
     const auto row = [&](const char* r) { return load_text(DType::f32, "p", str(r, " * n"), width, !cpu); };
-    // Four rows at a time, so that loads overlap.
+    // Rows in pairs, so that loads overlap; more would cost a GPU's registers.
     stage.add(str("  FOR_ITEMS(q, C / ", width, ") {\n  const int c = q * ", width, ";\n  global const float* p = x + ",
-                  j, " * C + c;\n  ", type, " sum = 0.0f;\n  int r = 0;\n  for (; r + 4 <= R; r += 4) sum += (",
-                  row("r"), " + ", row("(r + 1)"), ") + (", row("(r + 2)"), " + ", row("(r + 3)"),
-                  ");\n  for (; r < R; ++r) sum += ", row("r"), ";\n  ",
+                  j, " * C + c;\n  ", type, " sum = 0.0f;\n  int r = 0;\n  for (; r + 2 <= R; r += 2) sum += ",
+                  row("r"), " + ", row("(r + 1)"), ";\n  if (r < R) sum += ", row("r"), ";\n  ",
                   store_text(DType::f32, str("y", j), "c", "sum", width, !cpu), "\n  }\n"));
   }
   const auto elements = static_cast<double>(rows * count * channels);

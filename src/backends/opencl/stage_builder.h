@@ -16,6 +16,11 @@ class StageBuilder {
   void tensor(const std::string& name, DType dtype, const Place& place, bool written) {
     declare_pointer(name, element_type(dtype), pointer_macro(dtype), Arg::tensor(place, size_of(dtype)), written);
   }
+  // The same without a variable: the text of the pointer, found anew at every use. For code with many tensors, whose
+  // addresses would fill a GPU's registers.
+  [[nodiscard]] std::string pointer(DType dtype, const Place& place, bool written) {
+    return str(pointer_macro(dtype), "(", add_arg(Arg::tensor(place, size_of(dtype)), written), ")");
+  }
   // A tensor of elements that are only moved: an integer type of their size.
   void bits(const std::string& name, int element_bytes, const Place& place, bool written) {
     const char* type = element_bytes == 1   ? "uchar"

@@ -54,13 +54,22 @@ class PointCode {
   }
 
  private:
+  // Declares a tensor; returns the text that code uses for its pointer.
+  std::string declare(const std::string& name, DType dtype, const Place& place, bool written) {
+    constexpr std::size_t kMostVariables = 12;
+    if (domain_.args.size() + domain_.results.size() > kMostVariables) return stage_.pointer(dtype, place, written);
+    stage_.tensor(name, dtype, place, written);
+    return name;
+  }
+
   void declare_inputs() {
     const std::vector<bool> used = used_operands(domain_.expr);
     bool broadcasts = false;
     for (std::size_t k = 0; k < domain_.args.size(); ++k) {
       const PointArg& arg = domain_.args[k];
+      inputs_.emplace_back();
       if (k >= used.size() || !used[k]) continue;
-      stage_.tensor(str("x", k), arg.dtype, context_.inputs[static_cast<std::size_t>(arg.input)], false);
+      inputs_[k] = declare(str("x", k), arg.dtype, context_.inputs[static_cast<std::size_t>(arg.input)], false);
       if (arg.access != Access::broadcast) continue;
       broadcasts = true;
       for (std::size_t d = 0; d < arg.strides.size(); ++d) stage_.integer(str("s", k, "_", d), arg.strides[d]);
@@ -73,9 +82,11 @@ class PointCode {
     const bool partial = domain_.sums > 0 && cut_.chunks > 1;
     for (std::size_t j = 0; j < domain_.results.size(); ++j) {
       const bool stored = domain_.results[j] == ResultKind::store;
+      outputs_.emplace_back();
       if (stored || !partial) {
         const std::string name = stored ? str("y", j) : str("sums", sum++);
-        stage_.tensor(name, context_.node.outputs[j].dtype, context_.outputs[j], true);
+        outputs_[j] = declare(name, context_.node.outputs[j].dtype, context_.outputs[j], true);
+        if (!stored) sums_.push_back(outputs_[j]);
       }
     }
     if (partial) stage_.tensor("sums", DType::f32, context_.scratch, true);
@@ -85,7 +96,7 @@ class PointCode {
     std::vector<OperandText> texts;
     for (std::size_t k = 0; k < domain_.args.size(); ++k) {
       const PointArg& arg = domain_.args[k];
-      const std::string x = str("x", k);
+      const std::string& x = inputs_[k];
       const auto spread = [&](const std::string& index) {
         const std::string value = load_text(arg.dtype, x, index, 1, false);
         return width == 1 ? value : str("(float", width, ")(", value, ")");
@@ -141,7 +152,7 @@ class PointCode {
       results.push_back(str("const ", vector_type("float", width), " r", j));
       if (domain_.results[j] == ResultKind::store) {
         stores +=
-            "  " + store_text(context_.node.outputs[j].dtype, str("y", j), "i", str("r", j), width, aligned_) + "\n";
+            "  " + store_text(context_.node.outputs[j].dtype, outputs_[j], "i", str("r", j), width, aligned_) + "\n";
       } else {
         stores += str("  sum", sum++, " += r", j, ";\n");
       }
@@ -151,18 +162,19 @@ class PointCode {
     return text;
   }
 
-  // All elements as one row: vectors, then what is left.
+  // All elements as one row: vectors, then what is left. A work-item without elements does not look at the scalars
+  // either: another one may be writing a result over them.
   void flat(const std::vector<int>& widths) {
     stage_.integer("n", domain_.elements());
     const int width = widths.front();
     const HoistedText wide = expression(width);
-    stage_.add(str("  {\n", wide.head, "  FOR_ITEMS(v, n / ", width, ") {\n  const int i = v * ", width, ";\n",
-                   wide.body, "  }\n  }\n"));
+    stage_.add(str("  if (ITEM < n / ", width, ") {\n", wide.head, "  FOR_ITEMS(v, n / ", width,
+                   ") {\n  const int i = v * ", width, ";\n", wide.body, "  }\n  }\n"));
     items_ = std::max<std::int64_t>(1, domain_.elements() / width);
     if (width == 1 || domain_.elements() % width == 0) return;
     const HoistedText rest = expression(1);
-    stage_.add(str("  {\n", rest.head, "  for (int i = n / ", width, " * ", width, " + ITEM; i < n; i += ITEMS) {\n",
-                   rest.body, "  }\n  }\n"));
+    stage_.add(str("  if (ITEM < n % ", width, ") {\n", rest.head, "  for (int i = n / ", width, " * ", width,
+                   " + ITEM; i < n; i += ITEMS) {\n", rest.body, "  }\n  }\n"));
   }
 
   // The rows of chunk k in a vector of channels c.
@@ -173,7 +185,7 @@ class PointCode {
     std::string store;
     for (int j = 0; j < domain_.sums; ++j) {
       clear += str("  ", type, " sum", j, " = 0.0f;\n");
-      const std::string to = cut_.chunks > 1 ? "sums" : str("sums", j);
+      const std::string to = cut_.chunks > 1 ? "sums" : sums_[static_cast<std::size_t>(j)];
       const std::string index = cut_.chunks > 1 ? str("(k * ", domain_.sums, " + ", j, ") * C + c") : "c";
       store += "  " + store_text(DType::f32, to, index, str("sum", j), width, aligned_) + "\n";
     }
@@ -207,15 +219,32 @@ class PointCode {
   const RowCut& cut_;
   bool aligned_;
   StageBuilder stage_;
+  std::vector<std::string> inputs_;   // pointers by operand
+  std::vector<std::string> outputs_;  // by result; empty for sums that are partial
+  std::vector<std::string> sums_;     // of sums that are written at once
   std::int64_t items_ = 1;
 };
+
+// A GPU's work-items have few registers: the more tensors (addresses and values), the narrower the vectors. Small nodes
+// are short of work-items, not of width.
+int gpu_width(const PointDomain& domain) {
+  if (domain.elements() <= 4096) return 1;
+  std::int64_t registers = static_cast<std::int64_t>(domain.results.size()) + domain.sums;
+  const std::vector<bool> used = used_operands(domain.expr);
+  for (std::size_t k = 0; k < used.size(); ++k) {
+    if (!used[k]) continue;
+    registers += domain.args[k].access == Access::scalar ? 1 : domain.args[k].access == Access::broadcast ? 3 : 2;
+  }
+  return registers <= 12 ? 4 : registers <= 16 ? 2 : 1;
+}
 
 // The vector widths that the channels need, the widest first.
 std::vector<int> widths_for(const KernelContext& context, const PointDomain& domain) {
   if (context.tuning.is_plain("pointwise")) return {1};
-  const int widest = context.device.is_cpu() ? std::clamp(context.device.native_width, 4, 16) : 4;
+  const bool cpu = context.device.is_cpu();
+  const int widest = cpu ? std::clamp(context.device.native_width, 4, 16) : gpu_width(domain);
   if (domain.flat) return {domain.channels >= widest ? widest : 1};
-  if (!context.device.is_cpu()) return {domain.channels % widest == 0 ? widest : 1};
+  if (!cpu) return {domain.channels % widest == 0 ? widest : 1};
   std::vector<int> widths;
   std::int64_t left = domain.channels;
   for (const int width : {widest, 4, 1}) {
