@@ -52,8 +52,7 @@ TEST_F(ChooseDevice, DoesNotTakeADeviceThatIsNotReadyInTime) {
   EXPECT_TRUE(says(choice, "not ready in time")) << choice.line;
   EXPECT_EQ(choice.line.find('\n'), std::string::npos) << choice.line;
   // It is tried again, but not for ever.
-  EXPECT_FALSE(says(choose(1e-3), "remembered"));
-  EXPECT_FALSE(says(choose(1e-3), "remembered"));
+  for (int i = 0; i < 4; ++i) EXPECT_FALSE(says(choose(1e-3), "remembered")) << i;
   EXPECT_TRUE(says(choose(1e-3), "remembered"));
 }
 

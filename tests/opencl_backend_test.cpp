@@ -15,7 +15,7 @@ namespace {
 class OpenClBackend : public ::testing::TestWithParam<std::string> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(OpenClBackend);
 INSTANTIATE_TEST_SUITE_P(Devices, OpenClBackend, ::testing::ValuesIn(testing::opencl_ids()),
-                         [](const auto& info) { return testing::as_test_name(info.param); });
+                         [](const auto& device) { return testing::as_test_name(device.param); });
 
 RefTensor random_tensor(const Spec& spec, Random& random) {
   RefTensor tensor{spec.shape, std::vector<double>(static_cast<std::size_t>(spec.shape.elements()))};

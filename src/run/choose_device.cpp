@@ -26,7 +26,7 @@ constexpr int kMostSteps = 50;
 constexpr double kMeasuredSeconds = 0.3;
 constexpr double kCpuShare = 0.3;  // of the budget, at most
 // A device that could not be measured is tried again at so many starts: what was compiled the first time is in caches.
-constexpr int kTries = 3;
+constexpr int kTries = 5;
 constexpr std::size_t kMostWords = 120;  // characters of an error, in a line for people
 
 double seconds_between(Clock::time_point from, Clock::time_point to) {

@@ -38,7 +38,7 @@ struct CheckCase {
   const char* family;
   const char* name;
   std::function<void(CaseGraph& graph)> build;  // forward; gradients are added to it
-  bool brief = false;                           // part of the shortened self-test
+  bool brief = false;  // part of the shortened self-test: families with a plain kernel to fall back on
   double tolerance = 1e-4;
 };
 

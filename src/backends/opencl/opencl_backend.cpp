@@ -55,18 +55,23 @@ class DeviceBackend : public ClBackend {
   void unmap(Memory& batch) override { on_device(batch).unmap(); }
 
   [[nodiscard]] std::unique_ptr<Executable> compile(const Plan& plan, const Bindings& bindings) override {
-    return make_executable({.api = api_,
-                            .id = id_,
-                            .context = context_.get(),
-                            .queue = queue_.get(),
-                            .device = device_,
-                            .tuning = tuning_,
-                            .programs = programs_,
-                            .find = &find_kernel,
-                            .replay = options_.replay,
-                            .interrupt = options_.interrupt,
-                            .piece_bytes = target_.largest_buffer()},
-                           plan, bindings);
+    std::unique_ptr<Executable> executable = make_executable({.api = api_,
+                                                              .id = id_,
+                                                              .context = context_.get(),
+                                                              .queue = queue_.get(),
+                                                              .device = device_,
+                                                              .tuning = tuning_,
+                                                              .programs = programs_,
+                                                              .find = &find_kernel,
+                                                              .replay = options_.replay,
+                                                              .interrupt = options_.interrupt,
+                                                              .piece_bytes = target_.largest_buffer()},
+                                                             plan, bindings);
+    if (options_.note && !told_of_cache_ && !programs_.cache_note().empty()) {
+      told_of_cache_ = true;
+      options_.note(programs_.cache_note());
+    }
+    return executable;
   }
 
  private:
@@ -92,6 +97,7 @@ class DeviceBackend : public ClBackend {
   Programs programs_;
   Tuning tuning_;
   ClTarget target_;
+  bool told_of_cache_ = false;
 };
 
 }  // namespace

@@ -19,6 +19,9 @@
 #ifndef IMAGE
 #define IMAGE 0  // 0: none, 1: B, 2: A, 3: both come through images (VEC, no prologue)
 #endif
+#ifndef KSTEP
+#define KSTEP 4  // 1 4: of K at a time; 1, with TA and VEC and without TB, needs the fewest registers
+#endif
 #ifndef GX
 #define GX 8  // work-group, along columns
 #endif
@@ -146,6 +149,12 @@ float4 scalars_of_b(int base, int n, int k, int end, int N, int K B_PARAMS) {
     END_SUMS(type, column)                                                                                             \
   }
 
+#define FINISH_FOUR(j)                                                                                                 \
+  FINISH(Y_1, float, sum[i][j].x, 4 * j)                                                                               \
+  FINISH(Y_1, float, sum[i][j].y, 4 * j + 1)                                                                           \
+  FINISH(Y_1, float, sum[i][j].z, 4 * j + 2)                                                                           \
+  FINISH(Y_1, float, sum[i][j].w, 4 * j + 3)
+
 // get_group_id(2) is the batch item, or, with k_each < K (a multiple of 4), the part of K: then the result is one of
 // [parts][M][N]. Sums over the rows of a work-group go to partial[groups along rows][Y_SUMS][N].
 __attribute__((reqd_work_group_size(GX, GY, 1))) kernel void gemm_direct(
@@ -197,6 +206,30 @@ __attribute__((reqd_work_group_size(GX, GY, 1))) kernel void gemm_direct(
 #endif
 #endif
 
+#if KSTEP == 1
+  for (int k = begin; k < end; ++k) {
+    float4 a[TM4], b[TN4];
+#pragma unroll
+    for (int i = 0; i < TM4; ++i) {
+      a[i] = LOAD_A(a_at[i], a_c[i]);
+      a_at[i] += a_step;
+    }
+#pragma unroll
+    for (int j = 0; j < TN4; ++j) {
+      b[j] = LOAD_B(b_at[j], b_c[j]);
+      b_at[j] += b_step;
+    }
+#pragma unroll
+    for (int i = 0; i < TM4; ++i)
+#pragma unroll
+      for (int j = 0; j < TN4; ++j) {
+        sum[4 * i][j] += a[i].x * b[j];
+        sum[4 * i + 1][j] += a[i].y * b[j];
+        sum[4 * i + 2][j] += a[i].z * b[j];
+        sum[4 * i + 3][j] += a[i].w * b[j];
+      }
+  }
+#else
   for (int k = begin; k < end; k += 4) {
     float4 a[4 * TM4], b[4][TN4];  // a[row], four of K each; b[of K][column / 4]
 #if VEC && TA
@@ -251,16 +284,17 @@ __attribute__((reqd_work_group_size(GX, GY, 1))) kernel void gemm_direct(
         sum[i][j] += a[i].w * b[3][j];
       }
   }
-
-#pragma unroll
-  for (int j = 0; j < TN4; ++j) {
-#if VEC
-    FINISH(Y_4, float4, sum[i][j], 4 * j)
-#else
-    FINISH(Y_1, float, sum[i][j].x, 4 * j)
-    FINISH(Y_1, float, sum[i][j].y, 4 * j + 1)
-    FINISH(Y_1, float, sum[i][j].z, 4 * j + 2)
-    FINISH(Y_1, float, sum[i][j].w, 4 * j + 3)
 #endif
-  }
+
+#if VEC
+  FINISH(Y_4, float4, sum[i][0], 0)
+#if TN4 > 1
+  FINISH(Y_4, float4, sum[i][1], 4)
+#endif
+#else
+  FINISH_FOUR(0)
+#if TN4 > 1
+  FINISH_FOUR(1)
+#endif
+#endif
 }

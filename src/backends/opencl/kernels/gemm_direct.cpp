@@ -15,6 +15,7 @@ struct DirectCut {
   std::int64_t k_each = 0, parts = 1;
   bool fours = false;
   int image = 0;
+  int k_step = 4;
 };
 
 bool fits_image(const KernelContext& context, int operand) {
@@ -30,6 +31,12 @@ DirectCut make_cut(const KernelContext& context, const GemmProblem& p, const Par
                 .gy = param(params, "GY"),
                 .k_each = p.k};
   cut.fours = p.k % 4 == 0 && p.n % 4 == 0 && (!p.transpose_a || p.m % 4 == 0);
+  // Computing an operand takes registers, which only Adreno has enough of for the whole tile.
+  const bool computed = plain_input(context.node, p.a) < 0 || plain_input(context.node, p.b) < 0;
+  if (computed && context.device.family != Family::adreno) {
+    if (!p.transpose_a) cut.tm = std::max<std::int64_t>(cut.tm / 2, 1);
+    if (p.transpose_a && cut.fours) cut.k_step = 1;
+  }
   if (!p.transpose_a && p.m < cut.tm) cut.tm = 1;
   if (cut.fours) {
     const int wanted = param(params, "IMAGE");
@@ -77,6 +84,7 @@ Launch direct_launch(const KernelContext& context, const GemmProblem& p, const D
                      {"TN", static_cast<int>(cut.tn)},
                      {"VEC", cut.fours ? 1 : 0},
                      {"IMAGE", cut.image},
+                     {"KSTEP", cut.k_step},
                      {"GX", static_cast<int>(cut.gx)},
                      {"GY", static_cast<int>(cut.gy)}}};
   for (const std::int64_t number :

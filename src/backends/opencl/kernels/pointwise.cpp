@@ -162,18 +162,19 @@ class PointCode {
     return text;
   }
 
-  // All elements as one row: vectors, then what is left.
+  // All elements as one row: vectors, then what is left. A work-item without elements does not look at the scalars
+  // either: another one may be writing a result over them.
   void flat(const std::vector<int>& widths) {
     stage_.integer("n", domain_.elements());
     const int width = widths.front();
     const HoistedText wide = expression(width);
-    stage_.add(str("  {\n", wide.head, "  FOR_ITEMS(v, n / ", width, ") {\n  const int i = v * ", width, ";\n",
-                   wide.body, "  }\n  }\n"));
+    stage_.add(str("  if (ITEM < n / ", width, ") {\n", wide.head, "  FOR_ITEMS(v, n / ", width,
+                   ") {\n  const int i = v * ", width, ";\n", wide.body, "  }\n  }\n"));
     items_ = std::max<std::int64_t>(1, domain_.elements() / width);
     if (width == 1 || domain_.elements() % width == 0) return;
     const HoistedText rest = expression(1);
-    stage_.add(str("  {\n", rest.head, "  for (int i = n / ", width, " * ", width, " + ITEM; i < n; i += ITEMS) {\n",
-                   rest.body, "  }\n  }\n"));
+    stage_.add(str("  if (ITEM < n % ", width, ") {\n", rest.head, "  for (int i = n / ", width, " * ", width,
+                   " + ITEM; i < n; i += ITEMS) {\n", rest.body, "  }\n  }\n"));
   }
 
   // The rows of chunk k in a vector of channels c.
