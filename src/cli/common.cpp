@@ -76,8 +76,12 @@ Data open_data(const DataFlags& flags, const Model& model) {
 }
 
 void add_opencl_flags(CLI::App& command, bool& self_test, bool& replay) {
-  command.add_flag("!--no-self-test", self_test, "OpenCL: do not check the kernels of a device that is new");
-  command.add_flag("!--no-replay", replay, "OpenCL: launch kernels one by one, even where the step can be recorded");
+  command.add_flag_callback(
+      "--no-self-test", [&self_test] { self_test = false; },
+      "OpenCL: do not check the kernels of a device that is new");
+  command.add_flag_callback(
+      "--no-replay", [&replay] { replay = false; },
+      "OpenCL: launch kernels one by one, even where the step can be recorded");
 }
 
 void note_to_stderr(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }

@@ -93,7 +93,7 @@ class Chooser {
     if (!remembered_.empty()) return {remembered_, str("device: ", line_, ", remembered)")};
     if (budget_ <= 0) return {cpu(), "device: cpu (auto: nothing was measured yet)"};
     measure_all();
-    const DeviceChoice choice = best();
+    DeviceChoice choice = best();
     remember(choice);
     return choice;
   }

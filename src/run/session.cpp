@@ -261,7 +261,8 @@ struct Session::Impl {
 
   // In the order of submission: a run's outcome is the oldest of its executable that was not fetched.
   void resolve_all() {
-    for (std::size_t i = 0; i < in_flight.size(); ++i) resolve(in_flight[i], true);
+    std::size_t i = 0;  // what is not finite drops those after it
+    while (i < in_flight.size()) resolve(in_flight[i++], true);
   }
 
   StepResult take_front() {

@@ -21,20 +21,6 @@ std::vector<std::vector<float>> compute(Backend& backend, const Graph& graph, st
   return outputs;
 }
 
-// The largest difference as a share of the tensor's largest value, which is at least 1: sums of many terms cancel.
-double difference(std::span<const float> want, std::span<const float> got) {
-  double largest = 1.0;
-  double worst = 0.0;
-  for (std::size_t i = 0; i < want.size(); ++i) {
-    const auto w = static_cast<double>(want[i]);
-    const double d = std::abs(w - static_cast<double>(got[i]));
-    if (std::isnan(d)) return std::numeric_limits<double>::infinity();
-    largest = std::max(largest, std::abs(w));
-    worst = std::max(worst, d);
-  }
-  return worst / largest;
-}
-
 CheckResult check(const CheckCase& test, Backend& device, Backend& cpu) {
   CheckResult result{.family = test.family, .name = test.name};
   try {
@@ -59,6 +45,20 @@ CheckResult check(const CheckCase& test, Backend& device, Backend& cpu) {
 }
 
 }  // namespace
+
+double difference(std::span<const float> want, std::span<const float> got) {
+  double largest = 1.0;
+  double worst = 0.0;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    const auto w = static_cast<double>(want[i]);
+    const auto g = static_cast<double>(got[i]);
+    if (std::isnan(w) && std::isnan(g)) continue;
+    if (std::isnan(w - g)) return std::numeric_limits<double>::infinity();
+    largest = std::max(largest, std::abs(w));
+    worst = std::max(worst, std::abs(w - g));
+  }
+  return worst / largest;
+}
 
 std::vector<CheckResult> run_checks(Backend& device, const CheckOptions& options) {
   const std::unique_ptr<Backend> cpu = make_cpu_backend({.threads = 1});

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,10 @@ struct CheckOptions {
   std::string family;  // only this one; empty: all
   std::function<void(const CheckResult&)> on_result;
 };
+
+// The largest difference as a share of the largest value, which is at least 1 (sums of many terms cancel); infinite
+// where one of the two is NaN and the other is not.
+[[nodiscard]] double difference(std::span<const float> want, std::span<const float> got);
 
 // Computes each case forward and backward on `device` and on the CPU.
 [[nodiscard]] std::vector<CheckResult> run_checks(Backend& device, const CheckOptions& options = {});

@@ -9,11 +9,11 @@
 namespace stoker::opencl {
 
 struct QuirkRow {
-  Family family;       // Family::other: of any
+  Family family;         // Family::other: of any
   const char* platform;  // words of Device::platform, "" for any; '*' stands for any text
   const char* name;      // words of Device::name, as above
   const char* driver;    // words of Device::driver, as above
-  const char* what;    // in words, for people
+  const char* what;      // in words, for people
   void (*apply)(Quirks& quirks);
   const char* evidence;  // where it was seen or is advised
 };

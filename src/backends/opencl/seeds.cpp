@@ -46,11 +46,11 @@ const std::vector<Seed>& seeds() {
       // Convolution on GPUs: conv2d_tile.cl and conv2d_weight_tile.cl, tiles as there, GROUP work-items a group.
       {"conv2d",
        Family::adreno,
-       {{"TM", 4}, {"TN", 8}, {"TAPS", 5}, {"IMAGE", 1}, {"POINTERS", 1}, {"GROUP", 64}},
+       {{"TM", 4}, {"TN", 8}, {"TAPS", 3}, {"IMAGE", 1}, {"POINTERS", 1}, {"GROUP", 64}},
        kNoSpills},
       {"conv2d",
        Family::other,
-       {{"TM", 2}, {"TN", 4}, {"TAPS", 3}, {"IMAGE", 0}, {"POINTERS", 0}, {"GROUP", 64}},
+       {{"TM", 2}, {"TN", 4}, {"TAPS", 2}, {"IMAGE", 0}, {"POINTERS", 0}, {"GROUP", 64}},
        kNoSpills},
       {"conv2d_weight",
        Family::adreno,

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <set>
 
+#include "backends/opencl/check.h"
 #include "backends/opencl/target.h"
 #include "backends/run_graph.h"
 #include "base/error.h"
@@ -59,17 +58,7 @@ std::vector<Bytes> random_inputs(const Graph& graph) {
 
 bool agree(const Outputs& a, const Outputs& b) {
   for (std::size_t i = 0; i < a.size(); ++i) {
-    double largest = 1.0;
-    double worst = 0.0;
-    for (std::size_t k = 0; k < a[i].size(); ++k) {
-      const auto x = static_cast<double>(a[i][k]);
-      const auto y = static_cast<double>(b[i][k]);
-      if (std::isnan(x) && std::isnan(y)) continue;  // of the random inputs' making
-      if (std::isnan(x) != std::isnan(y)) return false;
-      largest = std::max(largest, std::abs(x));
-      worst = std::max(worst, std::abs(x - y));
-    }
-    if (worst > kTolerance * largest) return false;
+    if (difference(a[i], b[i]) > kTolerance) return false;
   }
   return true;
 }

@@ -76,7 +76,9 @@ GemmProblem tap_problem(const ConvSizes& s) {
 
 bool goes_by_taps(const ConvSizes& s, ConvPart part) {
   if (part != ConvPart::input_grad || s.c_out > 1024) return false;  // K would be cut
-  constexpr std::int64_t kWidth = 32;                                // about what a register tile has
+  const ops::Window& w = s.g.window;
+  if ((w.stride[0] > 1 && w.dilation[0] > 1) || (w.stride[1] > 1 && w.dilation[1] > 1)) return false;
+  constexpr std::int64_t kWidth = 32;  // about what a register tile has
   const GemmProblem patches = problem_of(s, part);
   const GemmProblem taps = tap_problem(s);
   return patches.m * patches.k * round_up(patches.n, kWidth) > 2 * taps.m * taps.k * round_up(taps.n, kWidth);

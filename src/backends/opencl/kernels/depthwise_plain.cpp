@@ -9,13 +9,13 @@
 namespace stoker::opencl {
 namespace {
 
-constexpr std::int64_t kGroup = 64;
 constexpr std::int64_t kBlocks = 64;  // of pixels, each with its own partial sums
 
 struct Cut {
   ops::Geometry g;
   std::int64_t pixels = 0;
   std::int64_t block = 1;     // pixels of a work-item
+  std::int64_t group = 64;    // work-items
   std::int64_t partials = 0;  // floats of a block
 
   [[nodiscard]] std::int64_t blocks() const { return ceil_div(pixels, block); }
@@ -28,6 +28,7 @@ Cut make_cut(const KernelContext& context, ConvPart part) {
   const auto rows =
       part == ConvPart::weight_grad ? g.KH * g.KW : static_cast<std::int64_t>(sum_outputs(context.node).size());
   cut.partials = rows * g.C;
+  cut.group = std::min(cut.group, static_cast<std::int64_t>(context.device.max_group));
   if (rows > 0) cut.block = ceil_div(cut.pixels, kBlocks);
   return cut;
 }
@@ -51,9 +52,9 @@ std::vector<Work> weight_grad(const KernelContext& context, const Cut& cut) {
   append_sizes(launch.args, cut, false);
   append(launch.args, x.args);
   append(launch.args, dy.args);
-  launch.global = {static_cast<std::size_t>(round_up(cut.g.C, kGroup)), static_cast<std::size_t>(cut.g.KH * cut.g.KW),
-                   static_cast<std::size_t>(cut.blocks())};
-  launch.local = {kGroup, 1, 1};
+  launch.global = {static_cast<std::size_t>(round_up(cut.g.C, cut.group)),
+                   static_cast<std::size_t>(cut.g.KH * cut.g.KW), static_cast<std::size_t>(cut.blocks())};
+  launch.local = {static_cast<std::size_t>(cut.group), 1, 1};
   launch.cost = cost_of(context.graph, context.node);
   return {std::move(launch), add_rows(context.scratch, cut.blocks(), cut.partials, context.outputs[0])};
 }
@@ -79,8 +80,8 @@ std::vector<Work> depthwise_plain(const KernelContext& context, ConvPart part) {
   if (cut.partials > 0) launch.args.push_back(Arg::tensor(context.scratch));
   append(launch.args, x.args);
   append(launch.args, y.args);
-  launch.global = {static_cast<std::size_t>(round_up(cut.g.C, kGroup)), static_cast<std::size_t>(cut.blocks()), 1};
-  launch.local = {kGroup, 1, 1};
+  launch.global = {static_cast<std::size_t>(round_up(cut.g.C, cut.group)), static_cast<std::size_t>(cut.blocks()), 1};
+  launch.local = {static_cast<std::size_t>(cut.group), 1, 1};
   launch.cost = cost_of(context.graph, context.node);
   if (cut.partials == 0) return {std::move(launch)};
   return {std::move(launch), combine_sums(context, context.scratch, cut.blocks(), cut.g.C)};

@@ -56,6 +56,7 @@ Cut make_cut(const KernelContext& context, ConvPart part) {
   cut.rows = param(params, "ROWS");
   if (transposed && cut.stride == 2) cut.rows = std::max(cut.rows, 2);
   cut.group = std::min<std::int64_t>(param(params, "GROUP"), static_cast<std::int64_t>(context.device.max_group));
+  if (!transposed && cut.stride == 2 && cut.group > 1) cut.rows = 1;  // twice the source rows: GPUs' registers are few
   cut.total = g.N * ceil_div(cut.oh, cut.rows);
   const std::int64_t blocks = cut.group == 1 ? kCpuBlocks : std::max(kGpuItems * cut.vec / cut.c, kCpuBlocks);
   cut.bands = ceil_div(cut.total, std::min(blocks, cut.total));

@@ -22,9 +22,9 @@ struct Vectors {
 
 Vectors vectors_of(const KernelContext& context, std::int64_t channels) {
   const Params& params = context.tuning.params("pooling", "");
-  if (params.empty()) return {};
-  Vectors v{.group =
-                std::min<std::int64_t>(param(params, "GROUP"), static_cast<std::int64_t>(context.device.max_group))};
+  const auto most = static_cast<std::int64_t>(context.device.max_group);
+  if (params.empty()) return {.group = std::min(kPlainGroup, most)};
+  Vectors v{.group = std::min<std::int64_t>(param(params, "GROUP"), most)};
   if (param(params, "OVERLAP") == 0) {
     v.width = vector_width(channels, param(params, "VEC"));
     return v;
