@@ -110,6 +110,31 @@ void add_gemm_tiles(const Device& device, std::vector<Params>& list) {
   }
 }
 
+// On CPUs gemm_panel.cl has the parameters.
+void add_conv2d(const Device& device, std::vector<Params>& list) {
+  if (device.is_cpu()) return;
+  for (const auto& [tm, tn] : {std::pair(2, 4), std::pair(4, 4), std::pair(4, 8)})
+    for (const int taps : {1, 2, 3})
+      for (const int image : device.image_texels > 0 ? std::vector{0, 1} : std::vector{0})
+        for (const int pointers : {0, 1})
+          list.push_back(
+              {{"TM", tm}, {"TN", tn}, {"TAPS", taps}, {"IMAGE", image}, {"POINTERS", pointers}, {"GROUP", 64}});
+}
+
+void add_conv2d_weight(const Device& device, std::vector<Params>& list) {
+  if (device.is_cpu()) return;
+  for (const int tile : {4, 8})
+    for (const int pixels : {1, 2})
+      for (const int image : device.image_texels > 0 ? std::vector{0, 1, 2} : std::vector{0})
+        for (const int pointers : {0, 1})
+          list.push_back({{"TM", tile},
+                          {"TN", tile},
+                          {"PIXELS", pixels},
+                          {"IMAGE", image},
+                          {"POINTERS", pointers},
+                          {"GROUP", 64}});
+}
+
 }  // namespace
 
 std::span<const Seed> all_seeds() { return seeds(); }
@@ -120,6 +145,8 @@ std::vector<Params> candidates(std::string_view kernel, const Device& device) {
   if (kernel == "gemm") device.is_cpu() ? add_gemm_panels(device, list) : add_gemm_tiles(device, list);
   if (kernel == "depthwise") add_depthwise(device, list);
   if (kernel == "pooling") add_pooling(device, list);
+  if (kernel == "conv2d") add_conv2d(device, list);
+  if (kernel == "conv2d_weight") add_conv2d_weight(device, list);
   return list;
 }
 

@@ -60,13 +60,14 @@ GemmProblem matmul_problem(const ConvSizes& s, ConvPart part) {
   return {.m = s.g.C, .n = s.c_out, .k = pixels, .transpose_a = true};
 }
 
-// "forward 3x3 s1 64-64": the key of tuned entries.
-std::string problem_name(const ConvSizes& s) {
-  return str(s.g.KH, "x", s.g.KW, " s", s.g.window.stride[0], " ", s.g.C, "-", s.c_out, " ", s.g.OH, "x", s.g.OW);
+// "forward 3x3 s1 64-64 32x32": the key of tuned entries.
+std::string problem_name(const ConvSizes& s, ConvPart part) {
+  return str(part == ConvPart::forward ? "forward " : "backward ", s.g.KH, "x", s.g.KW, " s", s.g.window.stride[0], " ",
+             s.g.C, "-", s.c_out, " ", s.g.OH, "x", s.g.OW);
 }
 
 const Params& params_of(const KernelContext& context, const ConvSizes& sizes, ConvPart part) {
-  return context.tuning.params(part == ConvPart::weight_grad ? "conv2d_weight" : "conv2d", problem_name(sizes));
+  return context.tuning.params(part == ConvPart::weight_grad ? "conv2d_weight" : "conv2d", problem_name(sizes, part));
 }
 
 enum class Way : std::uint8_t { matmul, panel, tile, plain };

@@ -55,11 +55,26 @@ void patches(local float *a, int stride, int row0, int rows, int column0, int co
   const int tap0 = column0 / p_C, c0 = column0 - tap0 * p_C;
   const int kh0 = tap0 / p_KW, kw0 = tap0 - kh0 * p_KW;
   int rw = row0 % p_RW, rh = row0 / p_RW % p_RH, image = row0 / p_RW / p_RH;
+#if X_PLAIN
+  // Whole kernel rows, that stand together in the image where none of them lies beside it: no look at each tap.
+  const int run = p_KW * p_C, line = p_tap_h * p_W * p_C;
+  const int runs = p_tap_w == 1 && p_div_w == 1 && p_div_h == 1 && column0 % run == 0 && columns % run == 0
+                       ? columns / run
+                       : 0;
+#endif
   for (int r = 0; r < rows; ++r) {
     const int exact = TA && r == rows - 1;
     const int at_h = rh * p_step_h + p_first_h, at_w = rw * p_step_w + p_first_w;
     local float *to = a + r * stride;
     int left = columns, c = c0, kh = kh0, kw = kw0;
+#if X_PLAIN
+    const int top = at_h + kh0 * p_tap_h, bottom = top + (runs - 1) * p_tap_h;
+    if (runs > 0 && min(top, bottom) >= 0 && max(top, bottom) < p_H && at_w >= 0 && at_w + p_KW <= p_W) {
+      const int from = ((image * p_H + top) * p_W + at_w) * p_C;
+      for (int i = 0; i < runs; ++i) patch_copy(to + i * run, from + i * line, 0, run, exact A_PASS);
+      left = 0;
+    }
+#endif
     while (left > 0) {
       const int h = patch_place(at_h, p_tap_h, kh, p_div_h, p_H);
       int taps = 1;
