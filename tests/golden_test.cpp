@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "devices.h"
 #include "formats/safetensors.h"
 #include "golden_values.h"
 #include "nn/model.h"
@@ -120,16 +121,22 @@ std::vector<float> golden_inputs(const Shape& item, std::int64_t batch) {
   return nhwc;
 }
 
-class Goldens : public testing::TestWithParam<const char*> {};
+class Goldens : public ::testing::TestWithParam<std::tuple<const char*, std::string>> {};  // a run, a device
 INSTANTIATE_TEST_SUITE_P(Runs, Goldens,
-                         testing::Values("mlp_sgd", "lenet5_sgd", "residual_sgd", "residual_nesterov", "residual_adam",
-                                         "residual_adamw", "residual_rmsprop"));
+                         ::testing::Combine(::testing::Values("mlp_sgd", "lenet5_sgd", "residual_sgd",
+                                                              "residual_nesterov", "residual_adam", "residual_adamw",
+                                                              "residual_rmsprop"),
+                                            ::testing::ValuesIn(testing::device_ids())));
 
 TEST_P(Goldens, are_what_training_gives) {
-  const auto file = SafetensorsFile::open(std::string(STOKER_TEST_DIR) + "/goldens/" + GetParam() + ".safetensors");
+  const auto file =
+      SafetensorsFile::open(std::string(STOKER_TEST_DIR) + "/goldens/" + std::get<0>(GetParam()) + ".safetensors");
   const auto& metadata = file.metadata();
   const nn::Model model = golden_model(metadata.at("net"));
-  Session session(model, golden_options(nlohmann::json::parse(metadata.at("optimizer"))));
+  SessionOptions options = golden_options(nlohmann::json::parse(metadata.at("optimizer")));
+  options.device = std::get<1>(GetParam());
+  options.self_test = false;
+  Session session(model, options);
   initialise(session);
   for (const StateVar& state : session.states()) {
     if (state.role != StateRole::parameter) continue;

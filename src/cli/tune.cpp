@@ -22,13 +22,14 @@ const std::vector<Column> kColumns = {{"kernels", false}, {"problem", false}, {"
 
 std::vector<std::string> to_cells(const TunedKernel& row) {
   const bool changed = row.after != row.before;
+  const bool measured = row.ms_before > 0;
   return {row.kernel,
           row.problem,
           row.before,
           changed ? row.after : "the same",
-          fixed(row.ms_before, 3),
-          fixed(row.ms_after, 3),
-          row.ms_after > 0 ? fixed(row.ms_before / row.ms_after, 2) + "x" : "",
+          measured ? fixed(row.ms_before, 3) : "",
+          measured ? fixed(row.ms_after, 3) : "",
+          measured ? fixed(row.ms_before / row.ms_after, 2) + "x" : "",
           std::to_string(row.tried),
           std::to_string(row.wrong + row.failed)};
 }

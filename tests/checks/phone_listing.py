@@ -51,7 +51,7 @@ def main():
     expect(adreno, listing.Figures("gemm", 20, 14, spills=1, loop=11, mads=6, loads=2, words=8))
     mali = listing.read(MALI)["sum"]
     expect(mali, listing.Figures("sum", 36, 1, spills=5, loop=3, mads=1, loads=1, words=4))
-    variant = rules.Variant(pathlib.Path("pointwise.sum.00.cl"), "pointwise", "sum", {}, ["mlp"], mali)
+    variant = rules.Variant(pathlib.Path("single.sum.00.cl"), "single", "sum", {}, ["mlp"], mali)
     expect([fault.split(": ")[1] for fault in rules.faults("mali-g57", variant)], ["5 spills", "half occupancy"])
     expect(len(rules.dense_faults(adreno)), 2)  # 6 of 11 are multiply-adds, and 6 for 8 words; loads are wide
     print("listings are read as they are")

@@ -203,7 +203,8 @@ DeviceList find_devices(const Library& library) {
       list.notes.push_back(str("a platform is left out: ", failure.what()));
     }
   }
-  std::ranges::stable_partition(list.devices, [](const OpenedDevice& device) { return !device.info.is_cpu(); });
+  std::stable_partition(list.devices.begin(), list.devices.end(),
+                        [](const OpenedDevice& device) { return !device.info.is_cpu(); });
   for (std::size_t i = 0; i < list.devices.size(); ++i) list.devices[i].info.id = str("opencl:", i);
   return list;
 }

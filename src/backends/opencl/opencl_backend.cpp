@@ -77,10 +77,10 @@ class DeviceBackend : public ClBackend {
  private:
   // Kernels read views of parts of buffers. Some drivers have images and refuse that (PoCL 3.1): better seen here.
   [[nodiscard]] bool makes_views() {
+    const std::int64_t bytes = device_.base_alignment;
+    const Handle<cl_mem> buffer = api_.create_buffer(context_.get(), CL_MEM_READ_WRITE, 2 * bytes);
+    const Handle<cl_mem> part = api_.create_sub_buffer(buffer.get(), bytes, bytes);
     try {
-      const std::int64_t bytes = device_.base_alignment;
-      const Handle<cl_mem> buffer = api_.create_buffer(context_.get(), CL_MEM_READ_WRITE, 2 * bytes);
-      const Handle<cl_mem> part = api_.create_sub_buffer(buffer.get(), bytes, bytes);
       const Handle<cl_mem> view = api_.create_image_view(context_.get(), part.get(), bytes);
       return true;
     } catch (const Error&) {

@@ -194,19 +194,20 @@ Stage combine_sums(const KernelContext& context, const Place& partials, std::int
   const int widest = cpu ? 16 : 4;
   const int width = channels % widest == 0 ? widest : channels % 4 == 0 ? 4 : 1;
   StageBuilder stage;
-  stage.tensor("x", DType::f32, partials, false);
+  // Pointers are found where they are used: kept, they cost Mali its full occupancy.
+  const std::string x = stage.pointer(DType::f32, partials, false);
   stage.integer("R", rows);
   stage.integer("C", channels);
   stage.add(str("  const int n = C * ", count, ";\n"));
   const std::string type = vector_type("float", width);
   for (std::size_t j = 0; j < sums.size(); ++j) {
-    stage.tensor(str("y", j), DType::f32, context.outputs[at(sums[j])], true);
+    const std::string y = stage.pointer(DType::f32, context.outputs[at(sums[j])], true);
     const auto row = [&](const char* r) { return load_text(DType::f32, "p", str(r, " * n"), width, !cpu); };
     // Rows in pairs, so that loads overlap; more would cost a GPU's registers.
-    stage.add(str("  FOR_ITEMS(q, C / ", width, ") {\n  const int c = q * ", width, ";\n  global const float* p = x + ",
-                  j, " * C + c;\n  ", type, " sum = 0.0f;\n  int r = 0;\n  for (; r + 2 <= R; r += 2) sum += ",
+    stage.add(str("  FOR_ITEMS(q, C / ", width, ") {\n  const int c = q * ", width, ";\n  global const float* p = ", x,
+                  " + ", j, " * C + c;\n  ", type, " sum = 0.0f;\n  int r = 0;\n  for (; r + 2 <= R; r += 2) sum += ",
                   row("r"), " + ", row("(r + 1)"), ";\n  if (r < R) sum += ", row("r"), ";\n  ",
-                  store_text(DType::f32, str("y", j), "c", "sum", width, !cpu), "\n  }\n"));
+                  store_text(DType::f32, y, "c", "sum", width, !cpu), "\n  }\n"));
   }
   const auto elements = static_cast<double>(rows * count * channels);
   return stage.finish(ceil_div(channels, width), elements, elements);

@@ -2,15 +2,18 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include "backends/opencl/check.h"
 #include "backends/opencl/target.h"
 #include "backends/run_graph.h"
 #include "base/error.h"
 #include "base/random.h"
+#include "ops/cost.h"
 #include "ops/ops.h"
 #include "plan/plan.h"
 
@@ -79,10 +82,10 @@ class Duel {
     result.before = result.after = start;
     std::unique_ptr<GraphRun> best = prepared();
     for (const Params& params : candidates) {
-      if (params == start) continue;
       ++result.tried;
       try_out(params, right, best, result);
     }
+    if (result.after != start) confirm(start, *best, result);
     if (was_set || result.after != start) {
       backend_.tuning().set(key_.first, key_.second, result.after);
     } else {
@@ -132,8 +135,6 @@ class Duel {
       const auto [old_seconds, new_seconds] = measure(*best, *run);
       if (result.seconds_before == 0.0) result.seconds_before = result.seconds_after = old_seconds;
       if (new_seconds >= kClearGain * old_seconds) return;
-      // As a share, since the machine's speed changes while it is being measured.
-      result.seconds_after *= new_seconds / old_seconds;
       result.after = params;
       best = std::move(run);
     } catch (const Error& error) {
@@ -142,42 +143,74 @@ class Duel {
     }
   }
 
+  // Among many candidates one is lucky: the winner meets the first parameters once more.
+  void confirm(const Params& start, GraphRun& best, TuneResult& result) {
+    backend_.tuning().set(key_.first, key_.second, start);
+    const std::unique_ptr<GraphRun> first = prepared();
+    std::tie(result.seconds_before, result.seconds_after) = measure(*first, best);
+    if (result.seconds_after < kClearGain * result.seconds_before) return;
+    result.after = start;
+    result.seconds_after = result.seconds_before;
+  }
+
   ClBackend& backend_;
   TuningKey key_;
   const Graph& graph_;
   std::vector<Bytes> inputs_;
 };
 
-// The first node of each problem.
-std::map<TuningKey, const Node*> problems_of(ClBackend& backend, const Graph& graph) {
-  std::map<TuningKey, const Node*> problems;
+struct Problem {
+  TuningKey key;
+  const Node* node = nullptr;  // the first that has it
+  double weight = 0.0;         // of all that have it: bytes moved, and flops as bytes
+};
+
+// The heaviest first, so that time that runs out was well spent.
+std::vector<Problem> problems_of(ClBackend& backend, const Graph& graph) {
+  constexpr double kFlopsPerByte = 8.0;
+  std::map<TuningKey, Problem> problems;
   std::set<TuningKey> asked;
   backend.tuning().record(&asked);
   for (const Node& node : graph.nodes) {
     asked.clear();
     if (find_kernel(node) != nullptr) static_cast<void>(backend.target().workspace(graph, node));
-    for (const TuningKey& key : asked) problems.emplace(key, &node);
+    for (const TuningKey& key : asked) {
+      Problem& problem = problems.try_emplace(key, Problem{.key = key, .node = &node}).first->second;
+      const Cost cost = cost_of(graph, node);
+      problem.weight += cost.bytes + cost.flops / kFlopsPerByte;
+    }
   }
   backend.tuning().record(nullptr);
-  return problems;
+  std::vector<Problem> list;
+  for (auto& [key, problem] : problems) list.push_back(std::move(problem));
+  std::ranges::stable_sort(list, std::greater<>(), &Problem::weight);
+  return list;
+}
+
+// What is worth trying: not what is used already.
+std::vector<Params> challengers(ClBackend& backend, const TuningKey& key, const TuneOptions& options) {
+  std::vector<Params> list;
+  if (backend.tuning().is_plain(key.first)) return list;
+  const Params& used = backend.tuning().params(key.first, key.second);
+  for (Params& params : options.candidates ? options.candidates(key.first) : candidates(key.first, backend.device())) {
+    if (params != used && std::ranges::find(list, params) == list.end()) list.push_back(std::move(params));
+  }
+  return list;
 }
 
 }  // namespace
 
 std::vector<TuneResult> tune(ClBackend& backend, const Graph& graph, const TuneOptions& options) {
   const Clock::time_point start = Clock::now();
-  const std::map<TuningKey, const Node*> problems = problems_of(backend, graph);
+  std::vector<Problem> problems = problems_of(backend, graph);
+  std::erase_if(problems, [&](const Problem& p) { return challengers(backend, p.key, options).empty(); });
   std::vector<TuneResult> results;
-  int done = 0;
-  for (const auto& [key, node] : problems) {
-    if (seconds_since(start) > options.seconds) break;
-    if (options.on_progress && !options.on_progress(done++, static_cast<int>(problems.size()))) break;
-    if (backend.tuning().is_plain(key.first)) continue;
-    const std::vector<Params> list =
-        options.candidates ? options.candidates(key.first) : candidates(key.first, backend.device());
-    if (list.empty()) continue;
-    const Graph alone = isolated(graph, *node);
-    results.push_back(Duel(backend, key, alone).run(list));
+  for (const Problem& problem : problems) {
+    if (seconds_since(start) > options.seconds && !results.empty()) break;
+    const auto done = static_cast<int>(results.size());
+    if (options.on_progress && !options.on_progress(done, static_cast<int>(problems.size()))) break;
+    const Graph alone = isolated(graph, *problem.node);
+    results.push_back(Duel(backend, problem.key, alone).run(challengers(backend, problem.key, options)));
     if (options.on_result) options.on_result(results.back());
   }
   return results;

@@ -282,6 +282,7 @@ kernel __attribute__((reqd_work_group_size(LX, LY, 1))) void conv2d_tile(
     UNROLL for (int u = 0; u < TAPS; ++u) {
       UNROLL for (int g = 0; g < GN; ++g) {
         const int n = n0 + g * 4;
+        (void)n;  // whole rows of weights need no guard
         const int at = b_at + u * tap_b + (g == 0 ? 0 : half_at);
 #if PART == 0 && VEC_K
         const float4 b0 = WEIGHTS(at, 0, n), b1 = WEIGHTS(at, 1, n), b2 = WEIGHTS(at, 2, n), b3 = WEIGHTS(at, 3, n);

@@ -57,7 +57,9 @@ class PointCode {
   // Declares a tensor; returns the text that code uses for its pointer.
   std::string declare(const std::string& name, DType dtype, const Place& place, bool written) {
     constexpr std::size_t kMostVariables = 12;
-    if (domain_.args.size() + domain_.results.size() > kMostVariables) return stage_.pointer(dtype, place, written);
+    const bool few_registers = context_.device.family == Family::mali;  // 32 for full occupancy
+    if (few_registers || domain_.args.size() + domain_.results.size() > kMostVariables)
+      return stage_.pointer(dtype, place, written);
     stage_.tensor(name, dtype, place, written);
     return name;
   }
@@ -227,7 +229,7 @@ class PointCode {
 
 // A GPU's work-items have few registers: the more tensors (addresses and values), the narrower the vectors. Small nodes
 // are short of work-items, not of width.
-int gpu_width(const PointDomain& domain) {
+int gpu_width(const PointDomain& domain, const Device& device) {
   if (domain.elements() <= 4096) return 1;
   std::int64_t registers = static_cast<std::int64_t>(domain.results.size()) + domain.sums;
   const std::vector<bool> used = used_operands(domain.expr);
@@ -235,14 +237,16 @@ int gpu_width(const PointDomain& domain) {
     if (!used[k]) continue;
     registers += domain.args[k].access == Access::scalar ? 1 : domain.args[k].access == Access::broadcast ? 3 : 2;
   }
-  return registers <= 12 ? 4 : registers <= 16 ? 2 : 1;
+  // Mali's 32 for full occupancy are used up sooner (Mesa's compiler: two tensors in, two out fit with vectors of 2).
+  const int room = device.family == Family::mali ? 5 : 12;
+  return registers <= room ? 4 : registers <= room + 4 ? 2 : 1;
 }
 
 // The vector widths that the channels need, the widest first.
 std::vector<int> widths_for(const KernelContext& context, const PointDomain& domain) {
   if (context.tuning.is_plain("pointwise")) return {1};
   const bool cpu = context.device.is_cpu();
-  const int widest = cpu ? std::clamp(context.device.native_width, 4, 16) : gpu_width(domain);
+  const int widest = cpu ? std::clamp(context.device.native_width, 4, 16) : gpu_width(domain, context.device);
   if (domain.flat) return {domain.channels >= widest ? widest : 1};
   if (!cpu) return {domain.channels % widest == 0 ? widest : 1};
   std::vector<int> widths;

@@ -2,6 +2,7 @@
 // in[o, r, i], innermost axes first. A step's R is cut into K chunks by shape, whose results a stage joins in order.
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <string>
 
 #include "backends/opencl/kernels/movement.h"
@@ -26,8 +27,10 @@ struct Reduction {
   [[nodiscard]] std::int64_t partial_bytes() const { return K > 1 ? round_up(4 * K * results(), 128) : 0; }
 };
 
+int widest_of(const Device& device) { return device.is_cpu() ? std::clamp(device.native_width, 4, 16) : 4; }
+
 void cut(Reduction& step, const Device& device) {
-  const int widest = device.is_cpu() ? std::clamp(device.native_width, 4, 16) : 4;
+  const int widest = widest_of(device);
   const std::int64_t along = step.I > 1 ? step.I : step.R;
   step.width = along % widest == 0 ? widest : along % 4 == 0 ? 4 : 1;
   if (step.I == 1 && device.is_cpu()) step.width = widest;  // what is left over is added at the end
@@ -51,7 +54,17 @@ std::vector<Reduction> reductions_of(const Shape& shape, const Ints& axes, const
     std::int64_t run = 1;
     while (i >= 0 && (is_reduced(i) || shape[i] == 1)) run *= shape[i--];
     if (run == 1) continue;
-    steps.push_back({.O = shape.elements(0, i + 1), .R = run, .I = inner});
+    const std::int64_t outer = shape.elements(0, i + 1);
+    // Several rows as one, where a row is no whole number of vectors but they are: [O, R, I] as [O, R / m, m * I]
+    // first.
+    const std::int64_t widest = widest_of(device);
+    const std::int64_t rows = inner > 1 ? widest / std::gcd(inner, widest) : 1;
+    if (rows > 1 && run % rows == 0 && run / rows >= 64) {
+      steps.push_back({.O = outer, .R = run / rows, .I = inner * rows});
+      cut(steps.back(), device);
+      run = rows;
+    }
+    steps.push_back({.O = outer, .R = run, .I = inner});
     cut(steps.back(), device);
   }
   return steps;

@@ -8,7 +8,7 @@
 #define CHAIN 0  // 1: a group may have several stages
 #endif
 #ifndef STAGE_SWITCH
-#define STAGE_SWITCH
+#define STAGE_SWITCH case 0: scratch[0] = (float)(item + items); break;
 #define STAGE_BUFFERS global uchar* stage_b0
 #endif
 
