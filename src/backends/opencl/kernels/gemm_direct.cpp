@@ -37,6 +37,10 @@ DirectCut make_cut(const KernelContext& context, const GemmProblem& p, const Par
     if (!p.transpose_a) cut.tm = std::max<std::int64_t>(cut.tm / 2, 1);
     if (p.transpose_a && cut.fours) cut.k_step = 1;
   }
+  // So does an epilogue that takes sums while B's rows lie across (Mali-G76: 67 spills).
+  if (!computed && p.transpose_b && !p.transpose_a && context.device.family == Family::mali &&
+      !sum_outputs(context.node).empty())
+    cut.tm = std::max<std::int64_t>(cut.tm / 2, 1);
   if (!p.transpose_a && p.m < cut.tm) cut.tm = 1;
   if (cut.fours) {
     const int wanted = param(params, "IMAGE");

@@ -20,6 +20,7 @@ Rows rows_of(const KernelContext& context) {
   const Shape& shape = context.input_spec(0).shape;
   Rows result{.n = shape[-1]};
   result.rows = shape.elements() / result.n;
+  if (context.device.family == Family::mali) return result;  // vectors of exp() would not fit its registers
   const int widest = context.device.is_cpu() ? std::clamp(context.device.native_width, 4, 16) : 4;
   for (const int width : {widest, 4}) {
     if (result.width == 1 && result.n % width == 0) result.width = width;
