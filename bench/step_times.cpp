@@ -1,5 +1,6 @@
-// Where a training step's time goes on the CPU: each step's median time, GFLOP/s and GB/s, the longest first.
-//   bench_step_times MODEL [BATCH] [THREADS] [ROUNDS]
+// Where a training step's time goes on a device: each step's median time, GFLOP/s and GB/s, the longest first. On OpenCL
+// steps that share a launch share its time.
+//   bench_step_times MODEL [BATCH] [THREADS] [ROUNDS] [DEVICE]
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -39,7 +40,7 @@ std::string describe(const Plan& plan, const Step& step) {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: bench_step_times MODEL [BATCH] [THREADS] [ROUNDS]\n");
+    std::fprintf(stderr, "usage: bench_step_times MODEL [BATCH] [THREADS] [ROUNDS] [DEVICE]\n");
     return 2;
   }
   const nn::Model& model = nn::find_model(argv[1]);
@@ -48,6 +49,8 @@ int main(int argc, char** argv) {
   options.optimizer.momentum = 0.9;
   options.threads = argc > 3 ? std::atoi(argv[3]) : 2;
   const int rounds = argc > 4 ? std::atoi(argv[4]) : 20;
+  options.device = argc > 5 ? argv[5] : "cpu";
+  options.self_test = false;
   Session session(model, options);
   Random random(1);
   std::vector<float> items(static_cast<std::size_t>(batch * model.item.elements()));

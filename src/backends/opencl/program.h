@@ -21,7 +21,7 @@ namespace stoker::opencl {
 // What clBuildProgram gets: defines, header, file.
 [[nodiscard]] std::string full_source(const Program& program);
 // Everywhere the same. No -cl-finite-math-only: it breaks the checks for NaN.
-inline constexpr const char* kBuildOptions = "-cl-std=CL1.2 -cl-mad-enable";
+inline constexpr const char* kBuildOptions = "-cl-std=CL1.2 -cl-mad-enable -cl-denorms-are-zero";
 
 // Whether the kernels see their work-group: its size may not be changed without changing what they do.
 [[nodiscard]] bool sees_group(const Program& program);

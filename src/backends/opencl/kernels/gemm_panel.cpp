@@ -11,7 +11,7 @@ namespace {
 constexpr std::int64_t kGroupMacs = std::int64_t{1} << 19;  // about 6 us of one thread: no macro-tile need be smaller
 constexpr std::int64_t kGroups = 16;                        // runtimes hand out groups in halves of what is left
 // Floats of B packed again and again, as they stand or turned round, from which on a launch that packs B pays.
-constexpr std::int64_t kRepacked = std::int64_t{1} << 17;
+constexpr std::int64_t kRepacked = std::int64_t{1} << 18;
 constexpr std::int64_t kRepackedTurned = std::int64_t{1} << 15;
 
 enum From : int { in_place = 0, packed_here = 1, packed_before = 2 };  // FROM of gemm_panel.cl
