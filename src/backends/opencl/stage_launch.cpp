@@ -224,8 +224,8 @@ StageCut stage_cut(const Device& device) {
             .chain_items = 1 << 30,
             .chain_bytes = 640 << 10};
   }
-  // 64: with 128 an Adreno 660 has too few registers for a long chain (Mesa's compiler: 4 spills), and Mali is advised to
-  // stay at 64.
+  // 64: with 128 an Adreno 660 has too few registers for a long chain (Mesa's compiler: 4 spills), and Mali is advised
+  // to stay at 64.
   return {.local = 64,
           .group_items = 512,
           .group_bytes = 64 << 10,
