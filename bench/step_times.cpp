@@ -1,5 +1,5 @@
-// Where a training step's time goes on a device: each step's median time, GFLOP/s and GB/s, the longest first. On OpenCL
-// steps that share a launch share its time.
+// Where a training step's time goes on a device: each step's median time, GFLOP/s and GB/s, the longest first. On
+// OpenCL steps that share a launch share its time.
 //   bench_step_times MODEL [BATCH] [THREADS] [ROUNDS] [DEVICE]
 #include <algorithm>
 #include <cstdio>

@@ -52,9 +52,9 @@ Handle<T> Api::created(T object, cl_int error, const char* call, std::string_vie
 
 Handle<cl_context> Api::create_context(cl_device_id device) {
   cl_platform_id platform = nullptr;
-  check(
-      functions_.clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof(cl_platform_id), static_cast<void*>(&platform), nullptr),
-      "clGetDeviceInfo", Asks::nothing, "the device's platform");
+  check(functions_.clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof(cl_platform_id), static_cast<void*>(&platform),
+                                   nullptr),
+        "clGetDeviceInfo", Asks::nothing, "the device's platform");
   functions_ = library_->functions_of(platform);
   const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(platform),
                                               0};
