@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "backends/cpu/cpu_backend.h"
+#include "backends/backend.h"
 #include "backends/opencl/check_cases.h"
 #include "base/error.h"
 #include "passes/pass.h"
@@ -61,7 +61,7 @@ double difference(std::span<const float> want, std::span<const float> got) {
 }
 
 std::vector<CheckResult> run_checks(Backend& device, const CheckOptions& options) {
-  const std::unique_ptr<Backend> cpu = make_cpu_backend({.threads = 1});
+  const std::unique_ptr<Backend> cpu = make_backend("cpu", {.threads = 1});
   std::vector<CheckResult> results;
   for (const CheckCase& test : check_cases()) {
     if ((options.brief && !test.brief) || (!options.family.empty() && options.family != test.family)) continue;
