@@ -15,7 +15,7 @@ spills here, loads word by word or spends its loop on addresses is worth mending
 | | |
 |---|---|
 | r | Adreno: 128-bit registers a work-item; the fewer, the more waves are in flight |
-| thr | Mali: 2 is full occupancy (at most 32 registers), 1 is half |
+| thr | Mali: 2 is full occupancy (at most 32 registers), 1 is half. Asked of pointwise, reduction and normalisation kernels; not of `stages` with CHAIN=1, which run in one work-group: most of these are at half |
 | i | instructions in all |
 | loop | of the innermost loop with the most multiply-adds: instructions, multiply-adds (m), loads from memory and images (l), the 32-bit words that these bring (w) |
 | spill | instructions that spill to memory or fill from it; named only where there are any |
