@@ -204,7 +204,8 @@ TEST_F(OpenClFaults, EntryPointsFailOnTheFirstRealDevice) {
   opencl::set_library_for_tests(std::make_shared<FaultLibrary>(loaded.library));
   static_cast<void>(count_calls());  // fills the cache
   const std::map<std::string, long> calls = count_calls();
-  survived_too_ = {"clCreateKernel"};  // a program of the cache is built anew
+  // A program of the cache is built anew; of a platform that fails, another's device takes the place.
+  survived_too_ = {"clCreateKernel", "clGetDeviceIDs", "clGetPlatformInfo"};
   for (const auto& [function, count] : calls)
     for (const long call : std::set<long>{0, count / 2, count - 1}) {
       expect_clear_end({.function = function, .call = call, .error = likely_errors(function)[0]});
