@@ -1,5 +1,5 @@
 // Every backend against the references: every op case forward and backward, random fused nodes, whole training steps;
-// on the CPU the same bits for 1, 2 and 3 threads, on OpenCL devices the same bits recorded and enqueued one by one.
+// on the CPU the same bits for 1, 2 and 3 threads.
 #include "backends/backend.h"
 
 #include <gtest/gtest.h>
