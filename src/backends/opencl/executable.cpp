@@ -6,6 +6,7 @@
 #include "backends/opencl/replay.h"
 #include "backends/opencl/ring.h"
 #include "backends/opencl/stages.h"
+#include "backends/opencl/target.h"
 #include "base/error.h"
 
 namespace stoker::opencl {
@@ -35,7 +36,7 @@ std::vector<StepWork> work_of(const Runtime& runtime, const Plan& plan, const Ri
                                 .tuning = runtime.tuning};
     std::vector<Place> writes = step.outputs;
     if (step.scratch.kind != Place::Kind::none) writes.push_back(step.scratch);
-    for (Work& work : runtime.find(node)->prepare(context))
+    for (Work& work : find_kernel(node)->prepare(context))
       all.push_back({static_cast<int>(i), std::move(work), step.inputs, writes});
   }
   if (ring.bytes() > 0) {
@@ -52,7 +53,7 @@ std::array<std::size_t, 3> fitting_group(const Launch& launch, std::size_t limit
   const auto items = [&] { return local[0] * local[1] * local[2]; };
   if (items() <= limit) return local;
   require(!sees_group(launch.program), Code::device, "kernel ", launch.kernel, " needs a work-group of ", items(),
-          ", but this device runs it with at most ", limit, "; stoker check finds such kernels and replaces them");
+          ", but this device runs it with at most ", limit);
   while (items() > limit) {
     std::size_t& largest = *std::ranges::max_element(local);
     largest = largest % 2 == 0 ? largest / 2 : 1;

@@ -23,7 +23,6 @@ struct Runtime {
   const Device& device;
   const Tuning& tuning;
   Programs& programs;
-  const KernelDef* (*find)(const Node& node);
   bool replay = true;
   std::function<void()> interrupt;  // called before each kernel of warm_up()
   std::int64_t piece_bytes = 0;     // Target::largest_buffer()

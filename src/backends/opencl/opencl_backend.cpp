@@ -62,7 +62,6 @@ class DeviceBackend : public ClBackend {
                                                               .device = device_,
                                                               .tuning = tuning_,
                                                               .programs = programs_,
-                                                              .find = &find_kernel,
                                                               .replay = options_.replay,
                                                               .interrupt = options_.interrupt,
                                                               .piece_bytes = target_.largest_buffer()},
