@@ -118,18 +118,17 @@ void expect_near(const std::vector<RefTensor>& want, const std::vector<RefTensor
 // A set of parameters for the two families, as a kind of device has them. None: the seeds of the device at hand.
 struct Kernels {
   const char* name;
-  std::vector<TuningRow> rows;
+  std::vector<std::pair<const char*, opencl::Params>> params;  // by kernel
 };
 
 std::vector<Kernels> all_kernels() {
-  std::vector<Kernels> list{{"seeds", {}},
-                            {"plain", {{"conv2d", "", {}}, {"conv2d_weight", "", {}}, {"gemm", "", {}}}}};
+  std::vector<Kernels> list{{"seeds", {}}, {"plain", {{"conv2d", {}}, {"conv2d_weight", {}}, {"gemm", {}}}}};
   for (const auto& [name, family] : {std::pair("adreno", opencl::Family::adreno), {"mali", opencl::Family::mali}}) {
     opencl::Device phone;
     phone.family = family;
     Kernels kernels{name, {}};
     for (const char* kernel : {"conv2d", "conv2d_weight", "gemm"})
-      kernels.rows.push_back({kernel, "", opencl::find_seed(kernel, phone)->params});
+      kernels.params.emplace_back(kernel, opencl::find_seed(kernel, phone)->params);
     list.push_back(std::move(kernels));
   }
   return list;
@@ -142,7 +141,8 @@ INSTANTIATE_TEST_SUITE_P(Devices, OpenClConv2d, ::testing::ValuesIn(testing::ope
 
 void check(const std::string& device, bool fused) {
   for (const Kernels& kernels : all_kernels()) {
-    const auto backend = make_opencl_backend(device, {.self_test = false}, kernels.rows);
+    const auto backend = opencl::make_seeded_backend(device, {});
+    for (const auto& [kernel, params] : kernels.params) backend->tuning().set(kernel, "", params);
     for (const Case& c : kCases) {
       if (fused && !c.fused) continue;
       for (std::size_t part = 0; part < kParts.size(); ++part) {

@@ -117,11 +117,4 @@ std::unique_ptr<Backend> make_opencl_backend(std::string_view device, const Back
   return backend;
 }
 
-std::unique_ptr<Backend> make_opencl_backend(std::string_view device, const BackendOptions& options,
-                                             std::span<const TuningRow> rows) {
-  std::unique_ptr<opencl::ClBackend> backend = opencl::make_seeded_backend(device, options);
-  for (const TuningRow& row : rows) backend->tuning().set(row.kernel, row.problem, row.params);
-  return backend;
-}
-
 }  // namespace stoker

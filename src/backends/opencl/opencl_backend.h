@@ -30,14 +30,4 @@ class ClBackend : public Backend {
 // `device` is "opencl" (the first) or "opencl:N"; an Error says which devices there are, or which libraries were tried.
 [[nodiscard]] std::unique_ptr<Backend> make_opencl_backend(std::string_view device, const BackendOptions& options);
 
-// What Tuning::set takes.
-struct TuningRow {
-  std::string kernel;
-  std::string problem;
-  opencl::Params params;
-};
-// With these parameters instead of the seeds'; for tests and for the tuner.
-[[nodiscard]] std::unique_ptr<Backend> make_opencl_backend(std::string_view device, const BackendOptions& options,
-                                                           std::span<const TuningRow> rows);
-
 }  // namespace stoker
