@@ -24,34 +24,46 @@ double milliseconds_since(Clock::time_point start) {
 }
 
 struct Timed {
-  std::vector<double> times;  // milliseconds of each step, sorted
+  int steps = 0;
+  std::vector<double> times;  // milliseconds a step, sorted
   Counters counted;           // in all of them
 };
+
+// From the moments at which steps were done. A device may do all that is under way in one go (Intel's runtime for CPUs
+// works while somebody waits), so a step's time is the mean of as many neighbours as can be under way.
+std::vector<double> step_times(const std::vector<Clock::time_point>& moments, std::size_t under_way) {
+  const std::size_t window = std::min(under_way, moments.size() - 1);
+  std::vector<double> times;
+  for (std::size_t i = window; i < moments.size(); ++i) {
+    const std::chrono::duration<double, std::milli> together = moments[i] - moments[i - window];
+    times.push_back(together.count() / static_cast<double>(window));
+  }
+  std::ranges::sort(times);
+  return times;
+}
 
 // Steps are submitted ahead. A step is submitted when there is room, that is, when one before it is done: from there to
 // the next such moment is a step's time, completion to completion.
 Timed time_steps(Session& session, const BatchView& batch, int steps) {
   for (int i = 0; i < kWarmupSteps; ++i) session.train(batch);
   for (int i = 0; i < kAheadSteps; ++i) session.submit(batch);
-  Timed timed;
   const Counters before = session.counters();
-  const Clock::time_point start = Clock::now();
+  std::vector<Clock::time_point> moments{Clock::now()};
   const auto done = [&] {
-    const int count = static_cast<int>(timed.times.size());
+    const int count = static_cast<int>(moments.size()) - 1;
     if (steps > 0) return count >= steps;
-    return count >= kMostSteps || (count >= kFewestSteps && milliseconds_since(start) > kDefaultSeconds * 1e3);
+    return count >= kMostSteps || (count >= kFewestSteps && milliseconds_since(moments[0]) > kDefaultSeconds * 1e3);
   };
-  Clock::time_point last = start;
   while (!done()) {
     session.submit(batch);
     while (session.collect(false)) {
     }
-    timed.times.push_back(milliseconds_since(last));
-    last = Clock::now();
+    moments.push_back(Clock::now());
   }
-  timed.counted = session.counters() - before;
+  Timed timed{.steps = static_cast<int>(moments.size()) - 1,
+              .times = step_times(moments, static_cast<std::size_t>(session.batch_slots())),
+              .counted = session.counters() - before};
   session.settle();
-  std::ranges::sort(timed.times);
   return timed;
 }
 
@@ -103,7 +115,7 @@ BenchRow bench(const Model& model, const BenchOptions& options) {
                .batch = batch,
                .threads = session.device().id == "cpu" ? threads : 0,
                .params = session.parameters(),
-               .steps = static_cast<int>(times.size()),
+               .steps = timed.steps,
                .step_ms_median = median,
                .step_ms_min = times.front(),
                .step_ms_p90 = times[std::min(times.size() - 1, times.size() * 9 / 10)],

@@ -411,6 +411,7 @@ double Session::flops_per_step(std::int64_t batch) {
 
 std::string Session::numerics_key() const { return impl_->backend->numerics_key(); }
 DeviceInfo Session::device() const { return impl_->backend->describe(); }
+int Session::batch_slots() const { return impl_->backend->batch_slots(); }
 Counters Session::counters() const { return impl_->backend->counters(); }
 
 }  // namespace stoker

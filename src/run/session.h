@@ -101,6 +101,7 @@ class Session {
   // Which instruction set or device and driver makes the bits; stored in checkpoints.
   [[nodiscard]] std::string numerics_key() const;
   [[nodiscard]] DeviceInfo device() const;
+  [[nodiscard]] int batch_slots() const;    // of the device: how many steps may be under way
   [[nodiscard]] Counters counters() const;  // of the device, since it was opened
 
  private:
