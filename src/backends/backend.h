@@ -10,7 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "backends/ceilings.h"
 #include "base/counters.h"
+#include "base/recorder.h"
 #include "graph/target.h"
 #include "plan/plan.h"
 
@@ -93,13 +95,23 @@ class Backend {
   [[nodiscard]] virtual std::unique_ptr<Executable> compile(const Plan& plan, const Bindings& bindings) = 0;
   // What has moved and waited so far. Zeros on devices that share the host's memory and thread.
   [[nodiscard]] virtual Counters counters() const { return {}; }
+  // Micro-benchmarks, a few seconds.
+  [[nodiscard]] virtual Ceilings measure_ceilings();
+};
+
+enum class KernelChoice : std::uint8_t {
+  tuned,
+  mnn,  // opencl: matrix products in the shape of MNN 1.1's kernel, everything else plain; for the study
 };
 
 struct BackendOptions {
-  int threads = 0;                  // cpu: 0 means one a core
-  bool self_test = true;            // opencl: check the kernels the first time a device is seen
-  bool replay = true;               // opencl: record the step and replay it where the device can
-  bool tuned = true;                // opencl: use the stored results of `stoker tune`
+  int threads = 0;        // cpu: 0 means one a core
+  bool self_test = true;  // opencl: check the kernels the first time a device is seen
+  bool replay = true;     // opencl: record the step and replay it where the device can
+  bool tuned = true;      // opencl: use the stored results of `stoker tune`
+  bool merge = true;      // opencl: small pieces of work share launches
+  KernelChoice kernels = KernelChoice::tuned;
+  Recorder* recorder = nullptr;     // is told what happens in a step, and when; plain enqueueing, no replay
   std::int64_t largest_buffer = 0;  // opencl: the arena is cut at so many bytes; 0: what the device allows
   // opencl: called before each kernel is compiled. What it throws ends the preparation.
   std::function<void()> interrupt;

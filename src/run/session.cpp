@@ -77,6 +77,9 @@ struct Session::Impl {
     backend = make_backend(options.device, {.threads = options.threads,
                                             .self_test = options.self_test,
                                             .replay = options.replay,
+                                            .merge = options.merge,
+                                            .kernels = options.kernels,
+                                            .recorder = options.recorder,
                                             .interrupt = options.interrupt,
                                             .note = options.note});
     const StepGraph step = build_step(model, options, options.accumulate > 1 ? StepKind::apply : StepKind::train, 1);
@@ -133,9 +136,11 @@ struct Session::Impl {
     for (auto& [key, entry] : cache) entry.executable.reset();
     grow(arena, plan.arena_bytes, MemoryKind::plain);
     for (const NamedValue& input : plan.graph.inputs) {
-      for (BatchSlot& batch : slots) grow(batch[input.name], plan.graph.spec(input.value).bytes(), MemoryKind::batch);
+      for (BatchSlot& batch : slots) grow(batch[input.name], plan.graph.spec(input.value).bytes(), batch_kind());
     }
   }
+
+  [[nodiscard]] MemoryKind batch_kind() const { return options.zero_copy ? MemoryKind::batch : MemoryKind::plain; }
 
   void grow(Shared& shared, std::int64_t bytes, MemoryKind kind) {
     if (shared.memory && shared.bytes >= bytes) return;
@@ -169,6 +174,10 @@ struct Session::Impl {
 
   void copy_in(const std::string& input, std::span<const std::byte> bytes) {
     Memory& memory = *slots[slot].at(input).memory;
+    if (!options.zero_copy) {
+      backend->upload(memory, 0, bytes);
+      return;
+    }
     std::ranges::copy(bytes, backend->map(memory).begin());
     backend->unmap(memory);
   }

@@ -69,8 +69,9 @@ class ClExecutable : public Executable {
         steps_(plan.steps.size()),
         ring_(runtime.api, runtime.queue, scalar_results(plan)),
         binder_(runtime.api, runtime.context, runtime.queue, runtime.device, plan, bindings_, runtime.piece_bytes) {
-    launches_ = merge_stages(work_of(runtime, plan, ring_), runtime.device,
-                             [&](const Place& place) { return binder_.buffer_number(place); });
+    launches_ = merge_stages(
+        work_of(runtime, plan, ring_), runtime.device, [&](const Place& place) { return binder_.buffer_number(place); },
+        runtime.merge);
     for (const MergedLaunch& launch : launches_) binder_.announce(launch.launch);
     binder_.reserve_ring(ring_.bytes());
     binder_.allocate();

@@ -24,6 +24,7 @@ struct Runtime {
   const Tuning& tuning;
   Programs& programs;
   bool replay = true;
+  bool merge = true;
   std::function<void()> interrupt;  // called before each kernel of warm_up()
   std::int64_t piece_bytes = 0;     // Target::largest_buffer()
 };

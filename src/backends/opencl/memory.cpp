@@ -8,7 +8,7 @@ namespace stoker::opencl {
 
 DeviceMemory::DeviceMemory(Api& api, cl_context context, cl_command_queue queue, std::int64_t bytes, MemoryKind kind,
                            std::int64_t piece_bytes)
-    : api_(api), queue_(queue), bytes_(bytes), piece_bytes_(piece_bytes) {
+    : api_(api), queue_(queue), bytes_(bytes), kind_(kind), piece_bytes_(piece_bytes) {
   // A batch buffer is mapped as a whole, so it is one piece.
   require(kind == MemoryKind::plain || bytes <= piece_bytes, Code::no_memory, "a batch of ", bytes,
           " bytes is larger than the device's largest buffer, ", piece_bytes, " bytes; use a smaller batch");
@@ -61,7 +61,7 @@ void DeviceMemory::download(std::int64_t offset, std::span<std::byte> bytes) con
 }
 
 void DeviceMemory::begin_map() {
-  if (mapped_ != nullptr || bytes_ == 0) return;
+  if (mapped_ != nullptr || bytes_ == 0 || kind_ != MemoryKind::batch) return;
   mapped_ = api_.map(queue_, pieces_[0].get(), bytes_, true, mapping_);
 }
 

@@ -30,7 +30,8 @@ class DeviceMemory : public Memory {
   void upload(std::int64_t offset, std::span<const std::byte> bytes);
   void download(std::int64_t offset, std::span<std::byte> bytes) const;
 
-  // Batch memory. begin_map() asks the queue for a mapping, behind the steps submitted so far; map() waits for it.
+  // Batch memory (other memory is not mapped). begin_map() asks the queue for a mapping, behind the steps submitted so
+  // far; map() waits for it.
   void begin_map();
   [[nodiscard]] std::span<std::byte> map();
   void unmap();
@@ -43,6 +44,7 @@ class DeviceMemory : public Memory {
   Api& api_;
   cl_command_queue queue_;
   std::int64_t bytes_;
+  MemoryKind kind_;
   std::int64_t piece_bytes_;
   std::vector<Handle<cl_mem>> pieces_;
   std::byte* mapped_ = nullptr;

@@ -63,6 +63,7 @@ class DeviceBackend : public ClBackend {
                                                               .tuning = tuning_,
                                                               .programs = programs_,
                                                               .replay = options_.replay,
+                                                              .merge = options_.merge,
                                                               .interrupt = options_.interrupt,
                                                               .piece_bytes = target_.largest_buffer()},
                                                              plan, bindings);
