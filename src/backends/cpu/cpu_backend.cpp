@@ -141,7 +141,8 @@ class CpuBackend : public Backend {
   }
 
   [[nodiscard]] DeviceInfo describe() const override {
-    return {"cpu", "CPU", str(numerics_key(), ", ", pool_.threads(), pool_.threads() == 1 ? " thread" : " threads")};
+    return {"cpu", "CPU", str(numerics_key(), ", ", pool_.threads(), pool_.threads() == 1 ? " thread" : " threads"),
+            true};
   }
   [[nodiscard]] const Target& target() const override { return target_; }
 
