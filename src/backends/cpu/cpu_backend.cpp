@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 
+#include "backends/cpu/ceilings.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/kernels/pointwise.h"
 #include "backends/host_memory.h"
@@ -188,6 +189,8 @@ class CpuBackend : public Backend {
     return std::make_unique<CpuExecutable>(std::move(kernels), std::move(constants), Results(std::move(scalars)),
                                            pool_);
   }
+
+  [[nodiscard]] Ceilings measure_ceilings() override { return cpu::measure_ceilings(pool_); }
 
  private:
   static std::byte* pointer(const Plan& plan, const Bindings& bindings, const Place& place,
