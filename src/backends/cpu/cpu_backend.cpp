@@ -168,6 +168,13 @@ class CpuBackend : public Backend {
       std::memcpy(bytes.data(), dynamic_cast<const HostMemory&>(memory).data() + offset, bytes.size());
   }
 
+  void copy(const Memory& from, std::int64_t from_offset, Memory& to, std::int64_t to_offset,
+            std::int64_t bytes) override {
+    DCHECK(from_offset + bytes <= from.bytes() && to_offset + bytes <= to.bytes());
+    std::memcpy(dynamic_cast<HostMemory&>(to).data() + to_offset,
+                dynamic_cast<const HostMemory&>(from).data() + from_offset, static_cast<std::size_t>(bytes));
+  }
+
   [[nodiscard]] std::span<std::byte> map(Memory& batch) override { return dynamic_cast<HostMemory&>(batch).span(); }
   void unmap(Memory&) override {}
 

@@ -193,6 +193,7 @@ void Api::read(cl_command_queue queue, cl_mem buffer, std::int64_t offset, std::
   check(error, "clEnqueueReadBuffer", Asks::nothing, bytes.size(), " bytes");
   slot.keep();
   counters_.read += static_cast<std::int64_t>(bytes.size());
+  if (!bytes.empty()) ++counters_.read_calls;
   if (blocking && !bytes.empty()) ++counters_.blocking_calls;
 }
 
@@ -206,6 +207,7 @@ void Api::write(cl_command_queue queue, cl_mem buffer, std::int64_t offset, std:
   check(error, "clEnqueueWriteBuffer", Asks::nothing, bytes.size(), " bytes");
   slot.keep();
   counters_.written += static_cast<std::int64_t>(bytes.size());
+  if (!bytes.empty()) ++counters_.write_calls;
   if (blocking && !bytes.empty()) ++counters_.blocking_calls;
 }
 
