@@ -22,6 +22,7 @@ struct DeviceInfo {
   std::string id;       // what --device takes: "cpu"
   std::string name;     // for people
   std::string details;  // instruction set, threads
+  bool is_cpu = false;  // an OpenCL device may be the CPU, too (PoCL): it tells nothing of GPUs
 };
 
 // Memory on the device. Freed with the object, which must not outlive its backend.

@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 
+#include "backends/cpu/ceilings.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/kernels/pointwise.h"
 #include "backends/host_memory.h"
@@ -141,7 +142,8 @@ class CpuBackend : public Backend {
   }
 
   [[nodiscard]] DeviceInfo describe() const override {
-    return {"cpu", "CPU", str(numerics_key(), ", ", pool_.threads(), pool_.threads() == 1 ? " thread" : " threads")};
+    return {"cpu", "CPU", str(numerics_key(), ", ", pool_.threads(), pool_.threads() == 1 ? " thread" : " threads"),
+            true};
   }
   [[nodiscard]] const Target& target() const override { return target_; }
 
@@ -194,6 +196,8 @@ class CpuBackend : public Backend {
     return std::make_unique<CpuExecutable>(std::move(kernels), std::move(constants), Results(std::move(scalars)),
                                            pool_);
   }
+
+  [[nodiscard]] Ceilings measure_ceilings() override { return cpu::measure_ceilings(pool_); }
 
  private:
   static std::byte* pointer(const Plan& plan, const Bindings& bindings, const Place& place,

@@ -1,5 +1,6 @@
 #include "backends/opencl/opencl_backend.h"
 
+#include "backends/opencl/ceilings.h"
 #include "backends/opencl/devices.h"
 #include "backends/opencl/executable.h"
 #include "backends/opencl/memory.h"
@@ -82,6 +83,10 @@ class DeviceBackend : public ClBackend {
       options_.note(programs_.cache_note());
     }
     return executable;
+  }
+
+  [[nodiscard]] Ceilings measure_ceilings() override {
+    return opencl::measure_ceilings(api_, context_.get(), queue_.get(), programs_, device_);
   }
 
  private:
