@@ -57,8 +57,8 @@ struct Chart {
   std::string badge;  // as a table's
 };
 
-// A string is text: an empty line begins a paragraph, lines that begin with "- " are a list, `code` and **bold** are set
-// so. Notes and warnings are written in the same way.
+// A string is text: an empty line begins a paragraph, lines that begin with "- " are a list, `code` and **bold** are
+// set so. Notes and warnings are written in the same way.
 using Block = std::variant<std::string, Table, Chart>;
 
 struct Section {
