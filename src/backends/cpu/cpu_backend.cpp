@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 
+#include "backends/cpu/ceilings.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/kernels/pointwise.h"
 #include "backends/host_memory.h"
@@ -186,7 +187,8 @@ class CpuBackend : public Backend {
   }
 
   [[nodiscard]] DeviceInfo describe() const override {
-    return {"cpu", "CPU", str(numerics_key(), ", ", pool_.threads(), pool_.threads() == 1 ? " thread" : " threads")};
+    return {"cpu", "CPU", str(numerics_key(), ", ", pool_.threads(), pool_.threads() == 1 ? " thread" : " threads"),
+            true};
   }
   [[nodiscard]] const Target& target() const override { return target_; }
 
@@ -211,6 +213,13 @@ class CpuBackend : public Backend {
       std::memcpy(bytes.data(), dynamic_cast<const HostMemory&>(memory).data() + offset, bytes.size());
   }
 
+  void copy(const Memory& from, std::int64_t from_offset, Memory& to, std::int64_t to_offset,
+            std::int64_t bytes) override {
+    DCHECK(from_offset + bytes <= from.bytes() && to_offset + bytes <= to.bytes());
+    std::memcpy(dynamic_cast<HostMemory&>(to).data() + to_offset,
+                dynamic_cast<const HostMemory&>(from).data() + from_offset, static_cast<std::size_t>(bytes));
+  }
+
   [[nodiscard]] std::span<std::byte> map(Memory& batch) override { return dynamic_cast<HostMemory&>(batch).span(); }
   void unmap(Memory&) override {}
 
@@ -232,6 +241,8 @@ class CpuBackend : public Backend {
     return std::make_unique<CpuExecutable>(plan, std::move(kernels), std::move(constants), Results(std::move(scalars)),
                                            pool_, recorder_);
   }
+
+  [[nodiscard]] Ceilings measure_ceilings() override { return cpu::measure_ceilings(pool_); }
 
  private:
   static std::byte* pointer(const Plan& plan, const Bindings& bindings, const Place& place,

@@ -239,6 +239,7 @@ void Api::read(cl_command_queue queue, cl_mem buffer, std::int64_t offset, std::
   check(error, "clEnqueueReadBuffer", Asks::nothing, bytes.size(), " bytes");
   call.keep();
   counters_.read += size;
+  if (!bytes.empty()) ++counters_.read_calls;
   if (blocking && !bytes.empty()) ++counters_.blocking_calls;
 }
 
@@ -253,6 +254,7 @@ void Api::write(cl_command_queue queue, cl_mem buffer, std::int64_t offset, std:
   check(error, "clEnqueueWriteBuffer", Asks::nothing, bytes.size(), " bytes");
   call.keep();
   counters_.written += size;
+  if (!bytes.empty()) ++counters_.write_calls;
   if (blocking && !bytes.empty()) ++counters_.blocking_calls;
 }
 
