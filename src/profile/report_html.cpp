@@ -84,12 +84,16 @@ std::string warnings_html(const Report& report) {
   return html + "</section>\n";
 }
 
+constexpr std::size_t kLongValue = 12;  // in bytes: set smaller, to stay on one line
+
 std::string highlights_html(const Report& report) {
   if (report.highlights.empty()) return {};
   std::string html = "<dl class=\"highlights\">\n";
-  for (const Highlight& one : report.highlights)
-    html += "<div><dt>" + escape_html(one.label) + "</dt><dd class=\"value\">" + escape_html(one.value) +
+  for (const Highlight& one : report.highlights) {
+    const char* value = one.value.size() > kLongValue ? "value long" : "value";
+    html += "<div><dt>" + escape_html(one.label) + "</dt><dd class=\"" + value + "\">" + escape_html(one.value) +
             "</dd><dd class=\"about\">" + escape_html(one.note) + "</dd></div>\n";
+  }
   return html + "</dl>\n";
 }
 
@@ -115,9 +119,9 @@ Scripts scripts_of(const Page& page) {
     scripts.elements = "<script type=\"application/json\" id=\"stoker-charts\">" +
                        in_script(dump_json(page.charts, -1)) + "</script>\n";
     scripts.add(assets::chart_library());
-    scripts.add(assets::report_charts_js());
+    scripts.add(assets::plots_js());
   }
-  scripts.add(assets::report_js());
+  scripts.add(assets::page_js());
   return scripts;
 }
 
@@ -152,16 +156,16 @@ std::string to_html(const Report& report) {
     footer += assets::chart_library().empty()
                   ? " This build of it has no charting library: plots were left out, their figures stand as tables."
                   : " Plots by Chart.js (MIT licence).";
-  return filled(assets::report_html(), {{"@TITLE@", escape_html(report.title)},
-                                        {"@SUBTITLE@", escape_html(report.subtitle)},
-                                        {"@HASHES@", scripts.hashes},
-                                        {"@STYLE@", std::string(assets::report_css())},
-                                        {"@NAVIGATION@", page.navigation},
-                                        {"@WARNINGS@", warnings_html(report)},
-                                        {"@HIGHLIGHTS@", highlights_html(report)},
-                                        {"@SECTIONS@", page.sections},
-                                        {"@FOOTER@", footer},
-                                        {"@SCRIPTS@", scripts.elements}});
+  return filled(assets::page_html(), {{"@TITLE@", escape_html(report.title)},
+                                      {"@SUBTITLE@", escape_html(report.subtitle)},
+                                      {"@HASHES@", scripts.hashes},
+                                      {"@STYLE@", std::string(assets::page_css())},
+                                      {"@NAVIGATION@", page.navigation},
+                                      {"@WARNINGS@", warnings_html(report)},
+                                      {"@HIGHLIGHTS@", highlights_html(report)},
+                                      {"@SECTIONS@", page.sections},
+                                      {"@FOOTER@", footer},
+                                      {"@SCRIPTS@", scripts.elements}});
 }
 
 }  // namespace stoker
