@@ -53,15 +53,30 @@
     });
   }
 
+  // The values of all lines at x, where the lines were measured at the same places.
+  function sameX(chart, x) {
+    return chart.series.flatMap((series, index) => {
+      const point = series.line && series.points.find((one) => one.x === x && shown(one.y, chart.y) !== null);
+      return point ? [{series, index, point}] : [];
+    });
+  }
+
   function describePoints(chart) {
     return (items) => {
       const item = items[0];
       const series = chart.series[item.datasetIndex];
+      const mark = {colour: item.dataset.borderColor, dashed: series.dashed};
+      const others = series.line ? sameX(chart, item.raw.x) : [];
+      if (others.length > 1) {
+        const lines = others.map((one) => ({name: one.point.label ? `${one.series.name}: ${one.point.label}` : one.series.name,
+          amount: withUnit(one.point.y, chart.y.unit), colour: seriesColour(one.index), dashed: one.series.dashed}));
+        return {title: `${chart.x.title || 'x'}: ${withUnit(item.raw.x, chart.x.unit)}`, lines};
+      }
       const lines = [
         {name: chart.x.title || 'x', amount: withUnit(item.raw.x, chart.x.unit)},
         {name: chart.y.title || 'y', amount: withUnit(item.raw.y, chart.y.unit)},
       ];
-      if (item.raw.label) lines.unshift({name: series.name, amount: '', colour: item.dataset.borderColor, dashed: series.dashed});
+      if (item.raw.label) lines.unshift({name: series.name, amount: '', ...mark});
       return {title: item.raw.label || series.name, lines};
     };
   }
