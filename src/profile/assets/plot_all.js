@@ -32,6 +32,12 @@
   drawAll();
   document.addEventListener('stoker-theme', drawAll);
   stokerPlots.narrow.addEventListener('change', drawAll);
-  document.addEventListener('scroll', () => { document.getElementById('stoker-tooltip').hidden = true; }, {passive: true});
+  document.addEventListener(
+    'scroll',
+    () => {
+      document.getElementById('stoker-tooltip').hidden = true;
+    },
+    {passive: true},
+  );
   document.documentElement.dataset.plots = String(plots.length);
 })();

@@ -1,8 +1,20 @@
 // Bars: beside each other, stacked, or lying.
 (() => {
   'use strict';
-  const {narrow, colour, seriesColour, striped, withUnit, shortText, axisTitle, shown, axisOptions, categoryAxis, commonOptions,
-    drawText} = stokerPlots;
+  const {
+    narrow,
+    colour,
+    seriesColour,
+    striped,
+    withUnit,
+    shortText,
+    axisTitle,
+    shown,
+    axisOptions,
+    categoryAxis,
+    commonOptions,
+    drawText,
+  } = stokerPlots;
 
   // The values at the bars' ends, where there is room: a printed page cannot be hovered.
   function barLabels(horizontal, stacked, unitAxis) {
@@ -25,7 +37,16 @@
             if (stacked) {
               const roomy = horizontal ? length > needed && height > 13 : length > 14 && width > needed;
               const fill = dataset.striped ? ink : surface;
-              if (roomy) drawText(pen, text, horizontal ? (x + base) / 2 : x, horizontal ? y : (y + base) / 2, fill, 'center', 'middle');
+              if (roomy)
+                drawText(
+                  pen,
+                  text,
+                  horizontal ? (x + base) / 2 : x,
+                  horizontal ? y : (y + base) / 2,
+                  fill,
+                  'center',
+                  'middle',
+                );
             } else if (horizontal && height > 9) {
               drawText(pen, text, x + 5, y, ink, 'left', 'middle');
             } else if (!horizontal && width > needed - 4) {
@@ -60,15 +81,27 @@
   function describeBars(chart, stacked) {
     return (items) => {
       const index = items[0].dataIndex;
-      const lines = items.filter((item) => item.raw !== null).map((item) => {
-        const series = chart.series[item.datasetIndex];
-        const label = series.points[index].label;
-        const name = series.name || axisTitle(chart.y) || 'Value';
-        return {name: label ? `${name}: ${label}` : name, amount: withUnit(item.raw, chart.y.unit),
-          colour: item.dataset.borderColor, dashed: series.dashed};
-      });
+      const lines = items
+        .filter((item) => item.raw !== null)
+        .map((item) => {
+          const series = chart.series[item.datasetIndex];
+          const label = series.points[index].label;
+          const name = series.name || axisTitle(chart.y) || 'Value';
+          return {
+            name: label ? `${name}: ${label}` : name,
+            amount: withUnit(item.raw, chart.y.unit),
+            colour: item.dataset.borderColor,
+            dashed: series.dashed,
+          };
+        });
       if (stacked && lines.length > 1) {
-        lines.push({name: 'Together', amount: withUnit(items.reduce((sum, item) => sum + (item.raw || 0), 0), chart.y.unit)});
+        lines.push({
+          name: 'Together',
+          amount: withUnit(
+            items.reduce((sum, item) => sum + (item.raw || 0), 0),
+            chart.y.unit,
+          ),
+        });
       }
       return {title: chart.categories[index], lines};
     };
@@ -78,6 +111,16 @@
   function isCrowded(chart) {
     const longest = Math.max(0, ...chart.categories.flatMap((name) => name.split(/\s+/)).map((word) => word.length));
     return chart.categories.length > 5 || chart.categories.length * longest > 44;
+  }
+
+  // On a logarithmic axis, bars stand on the power of ten below the smallest.
+  function floorOf(chart) {
+    const values = chart.series
+      .flatMap((series) => series.points.map((point) => shown(point.y, chart.y)))
+      .filter((value) => value !== null);
+    return chart.y.logarithmic && values.length > 0
+      ? 10 ** (Math.ceil(Math.log10(Math.min(...values))) - 1)
+      : undefined;
   }
 
   function barConfig(chart) {
@@ -90,11 +133,17 @@
     options.layout = {padding: {right: horizontal && !stacked ? 40 : 4, top: horizontal ? 0 : 12}};
     options.scales = {
       [category]: {...categoryAxis(chart, horizontal), stacked},
-      [horizontal ? 'x' : 'y']: {...axisOptions(chart.y), stacked},
+      [horizontal ? 'x' : 'y']: {...axisOptions(chart.y), stacked, min: floorOf(chart)},
     };
-    return {config: {type: 'bar', data: {labels: chart.categories, datasets: barDatasets(chart)}, options,
-      plugins: [barLabels(horizontal, stacked, chart.y)]},
-    rows: horizontal ? chart.categories.length * (stacked ? 1 : Math.max(1, chart.series.length * 0.7)) : 0};
+    return {
+      config: {
+        type: 'bar',
+        data: {labels: chart.categories, datasets: barDatasets(chart)},
+        options,
+        plugins: [barLabels(horizontal, stacked, chart.y)],
+      },
+      rows: horizontal ? chart.categories.length * (stacked ? 1 : Math.max(1, chart.series.length * 0.7)) : 0,
+    };
   }
 
   Object.assign(stokerPlots.kinds, {bars: barConfig, stacked_bars: barConfig, horizontal_bars: barConfig});

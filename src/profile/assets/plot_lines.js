@@ -20,8 +20,16 @@
             if (!text) return;
             const box = {x: point.x + 8, y: point.y - 6, w: plot.ctx.measureText(text).width, h: 12};
             if (box.x + box.w > plot.chartArea.right) box.x = point.x - 8 - box.w;
-            if (taken.some((other) => box.x < other.x + other.w && other.x < box.x + box.w &&
-                                      box.y < other.y + other.h && other.y < box.y + box.h)) return;
+            if (
+              taken.some(
+                (other) =>
+                  box.x < other.x + other.w &&
+                  other.x < box.x + box.w &&
+                  box.y < other.y + other.h &&
+                  other.y < box.y + box.h,
+              )
+            )
+              return;
             taken.push(box);
             drawText(plot.ctx, text, box.x, point.y, colour('muted'), 'left', 'middle');
           });
@@ -68,8 +76,12 @@
       const mark = {colour: item.dataset.borderColor, dashed: series.dashed};
       const others = series.line ? sameX(chart, item.raw.x) : [];
       if (others.length > 1) {
-        const lines = others.map((one) => ({name: one.point.label ? `${one.series.name}: ${one.point.label}` : one.series.name,
-          amount: withUnit(one.point.y, chart.y.unit), colour: seriesColour(one.index), dashed: one.series.dashed}));
+        const lines = others.map((one) => ({
+          name: one.point.label ? `${one.series.name}: ${one.point.label}` : one.series.name,
+          amount: withUnit(one.point.y, chart.y.unit),
+          colour: seriesColour(one.index),
+          dashed: one.series.dashed,
+        }));
         return {title: `${chart.x.title || 'x'}: ${withUnit(item.raw.x, chart.x.unit)}`, lines};
       }
       const lines = [
@@ -84,16 +96,20 @@
   // The sizes that were measured, rather than powers of ten between them.
   function measuredTicks(chart) {
     const values = [...new Set(chart.series.flatMap((series) => series.points.map((point) => point.x)))];
-    const plain = values.length > 1 && values.length <= 14 && values.every((value) => Number.isInteger(value) && value > 0);
+    const plain =
+      values.length > 1 && values.length <= 14 && values.every((value) => Number.isInteger(value) && value > 0);
     return plain && chart.x.logarithmic ? values.sort((a, b) => a - b) : undefined;
   }
 
   // A logarithmic axis ends a little beyond the data, not at the next power of ten.
   function limits(chart, name) {
     const axis = chart[name];
-    const values = chart.series.flatMap((series) => series.points.map((point) => shown(point[name], axis)))
+    const values = chart.series
+      .flatMap((series) => series.points.map((point) => shown(point[name], axis)))
       .filter((value) => value !== null);
-    return axis.logarithmic && values.length > 0 ? {min: Math.min(...values) / 1.3, max: Math.max(...values) * 1.3} : {};
+    return axis.logarithmic && values.length > 0
+      ? {min: Math.min(...values) / 1.3, max: Math.max(...values) * 1.3}
+      : {};
   }
 
   function lineConfig(chart) {
@@ -101,10 +117,18 @@
     options.interaction = {mode: 'nearest', intersect: false, axis: 'xy'};
     options.layout = {padding: {right: 12}};
     options.scales = {
-      x: {...axisOptions(chart.x, {ticksAt: measuredTicks(chart)}), ...limits(chart, 'x'), beginAtZero: false, grace: 0},
+      x: {
+        ...axisOptions(chart.x, {ticksAt: measuredTicks(chart)}),
+        ...limits(chart, 'x'),
+        beginAtZero: false,
+        grace: 0,
+      },
       y: {...axisOptions(chart.y), ...limits(chart, 'y')},
     };
-    return {config: {type: 'scatter', data: {datasets: lineDatasets(chart)}, options, plugins: [pointLabels(chart)]}, rows: 0};
+    return {
+      config: {type: 'scatter', data: {datasets: lineDatasets(chart)}, options, plugins: [pointLabels(chart)]},
+      rows: 0,
+    };
   }
 
   stokerPlots.kinds.lines = lineConfig;

@@ -1,8 +1,24 @@
 // Waterfalls: what is left after each change, and what the change took off or added.
 (() => {
   'use strict';
-  const {narrow, colour, faded, seriesColour, striped, numberText, withUnit, shortText, signed, percent, axisTitle, shown,
-    axisOptions, categoryAxis, commonOptions, drawText} = stokerPlots;
+  const {
+    narrow,
+    colour,
+    faded,
+    seriesColour,
+    striped,
+    numberText,
+    withUnit,
+    shortText,
+    signed,
+    percent,
+    axisTitle,
+    shown,
+    axisOptions,
+    categoryAxis,
+    commonOptions,
+    drawText,
+  } = stokerPlots;
 
   function waterfallSteps(chart) {
     const points = chart.series.length > 0 ? chart.series[0].points : [];
@@ -21,12 +37,17 @@
     return (items) => {
       const step = steps[items[0].dataIndex];
       const lines = [];
-      if (step.value !== null) lines.push({name: axisTitle({title: chart.y.title, unit: ''}) || 'Value', amount: withUnit(step.value, unit)});
+      if (step.value !== null)
+        lines.push({name: axisTitle({title: chart.y.title, unit: ''}) || 'Value', amount: withUnit(step.value, unit)});
       if (step.value !== null && step.before !== null) {
         const change = step.value - step.before;
-        lines.push({name: 'Change', amount: `${signed(change, withUnit(change, unit))} (${percent(100 * change / step.before)})`,
-          colour: colour(change > 0 ? 'bad' : 'good')});
-        if (step.value > 0) lines.push({name: 'First over this', amount: `${numberText(start.value / step.value)}\u00a0\u00d7`});
+        lines.push({
+          name: 'Change',
+          amount: `${signed(change, withUnit(change, unit))} (${percent((100 * change) / step.before)})`,
+          colour: colour(change > 0 ? 'bad' : 'good'),
+        });
+        if (step.value > 0)
+          lines.push({name: 'First over this', amount: `${numberText(start.value / step.value)}\u00a0\u00d7`});
       }
       if (step.label) lines.push({name: step.label, amount: ''});
       return {title: chart.categories[items[0].dataIndex], lines};
@@ -99,13 +120,18 @@
         ...shape,
         label: axisTitle(chart.y),
         data: steps.map((step) => (rising(step) ? step.before : step.value)),
-        backgroundColor: steps.map((_, i) => (i === 0 ? colour('series-8') : i === last ? accent : faded(accent, 0.72))),
+        backgroundColor: steps.map((_, i) =>
+          i === 0 ? colour('series-8') : i === last ? accent : faded(accent, 0.72),
+        ),
       },
       {
         ...shape,
         label: 'Change',
-        data: steps.map((step) => (step.value === null || step.before === null ? null
-          : [Math.min(step.value, step.before), Math.max(step.value, step.before)])),
+        data: steps.map((step) =>
+          step.value === null || step.before === null
+            ? null
+            : [Math.min(step.value, step.before), Math.max(step.value, step.before)],
+        ),
         backgroundColor: steps.map((step) => striped(rising(step) ? bad : good)),
         borderColor: steps.map((step) => (rising(step) ? bad : good)),
         borderWidth: 1,
@@ -127,9 +153,15 @@
       [category]: categoryAxis(chart, horizontal),
       [horizontal ? 'x' : 'y']: {...axisOptions(chart.y), grace: 0, max: horizontal ? largest : undefined},
     };
-    return {config: {type: 'bar', data: {labels: chart.categories, datasets: waterfallDatasets(chart, steps)}, options,
-      plugins: [waterfallConnectors(steps, horizontal), waterfallLabels(steps, horizontal)]},
-    rows: horizontal ? chart.categories.length * 1.5 : 0};
+    return {
+      config: {
+        type: 'bar',
+        data: {labels: chart.categories, datasets: waterfallDatasets(chart, steps)},
+        options,
+        plugins: [waterfallConnectors(steps, horizontal), waterfallLabels(steps, horizontal)],
+      },
+      rows: horizontal ? chart.categories.length * 1.5 : 0,
+    };
   }
 
   stokerPlots.kinds.waterfall = waterfallConfig;

@@ -18,7 +18,7 @@ const stokerPlots = (() => {
     const parts = rgb.match(/[\d.]+/g).slice(0, 3);
     return `rgba(${parts.join(', ')}, ${alpha})`;
   }
-  const seriesColour = (index) => colour(`series-${index % seriesColours + 1}`);
+  const seriesColour = (index) => colour(`series-${(index % seriesColours) + 1}`);
 
   // Stripes: what was not measured here.
   function striped(rgb) {
@@ -44,7 +44,9 @@ const stokerPlots = (() => {
   }
   const withUnit = (value, unit) => (unit ? `${numberText(value)}\u00a0${unit}` : numberText(value));
   const shortText = (value) =>
-    value.toLocaleString('en-US', {maximumSignificantDigits: Math.abs(value) >= 100 ? Math.ceil(Math.log10(Math.abs(value) + 1)) : 3});
+    value.toLocaleString('en-US', {
+      maximumSignificantDigits: Math.abs(value) >= 100 ? Math.ceil(Math.log10(Math.abs(value) + 1)) : 3,
+    });
   const signed = (value, text) => (value > 0 ? `+${text}` : text.replace('-', '\u2212'));
   const percent = (value) => signed(value, `${Math.abs(value) >= 10 ? value.toFixed(0) : value.toFixed(1)}\u00a0%`);
   const axisTitle = (axis) => (axis.unit ? (axis.title ? `${axis.title} (${axis.unit})` : axis.unit) : axis.title);
@@ -108,17 +110,14 @@ const stokerPlots = (() => {
 
   // ---- axes
 
-  const isPowerOfTen = (value) => Math.abs(Math.log10(value) - Math.round(Math.log10(value))) < 1e-9;
-
   function logTicks(scale, ticksAt) {
-    if (ticksAt) {
-      scale.ticks = ticksAt.filter((value) => value >= scale.min && value <= scale.max).map((value) => ({value}));
-      return;
+    const [low, high] = [Math.log10(scale.min), Math.log10(scale.max)];
+    const steps = high - low > 2.2 ? [1] : high - low > 1 ? [1, 3] : [1, 2, 3, 5, 7];
+    let values = ticksAt || [];
+    for (let power = Math.floor(low); !ticksAt && power <= high; ++power) {
+      values = values.concat(steps.map((step) => Number(`${step}e${power}`)));
     }
-    const decades = Math.log10(scale.max / scale.min);
-    const first = (value) => Math.round(value / 10 ** Math.floor(Math.log10(value) + 1e-9));
-    const kept = decades > 2.2 ? [1] : decades > 1 ? [1, 3] : [1, 2, 3, 5, 7];
-    scale.ticks = scale.ticks.filter((tick) => isPowerOfTen(tick.value) || kept.includes(first(tick.value)));
+    scale.ticks = values.filter((value) => value >= scale.min && value <= scale.max).map((value) => ({value}));
   }
 
   function axisOptions(axis, {grid, ticksAt} = {}) {
@@ -130,20 +129,35 @@ const stokerPlots = (() => {
       title: {display: axisTitle(axis) !== '', text: axisTitle(axis), color: muted, font: {size: 12}},
       grid: {display: grid !== false, color: colour('grid'), borderColor: colour('rule'), drawTicks: false},
       border: {color: colour('rule')},
-      ticks: {color: muted, padding: 6, maxTicksLimit: narrow.matches ? 6 : 9, callback: (value) => numberText(value)},
+      ticks: {
+        color: muted,
+        padding: 6,
+        includeBounds: false,
+        maxTicksLimit: narrow.matches ? 6 : 9,
+        callback: (value) => numberText(value),
+      },
       afterBuildTicks: axis.logarithmic ? (scale) => logTicks(scale, ticksAt) : undefined,
     };
   }
 
   function categoryAxis(chart, horizontal) {
-    const width = horizontal ? (narrow.matches ? 16 : 30) : Math.max(9, Math.floor((narrow.matches ? 40 : 120) / chart.categories.length));
+    const width = horizontal
+      ? narrow.matches
+        ? 16
+        : 30
+      : Math.max(9, Math.floor((narrow.matches ? 40 : 120) / chart.categories.length));
     return {
       type: 'category',
       labels: chart.categories.map((text) => wrapped(text, width)),
       title: {display: chart.x.title !== '', text: axisTitle(chart.x), color: colour('muted'), font: {size: 12}},
       grid: {display: false, borderColor: colour('rule')},
       border: {color: colour('rule')},
-      ticks: {color: colour('ink'), autoSkip: chart.categories.length > 30, maxRotation: 50, font: {size: narrow.matches ? 11 : 12}},
+      ticks: {
+        color: colour('ink'),
+        autoSkip: chart.categories.length > 30,
+        maxRotation: 50,
+        font: {size: narrow.matches ? 11 : 12},
+      },
     };
   }
 
@@ -179,6 +193,23 @@ const stokerPlots = (() => {
     context.fillText(text, x, y);
   }
 
-  return {kinds: {}, narrow, colour, faded, seriesColour, striped, numberText, withUnit, shortText, signed, percent, axisTitle,
-    shown, axisOptions, categoryAxis, commonOptions, drawText};
+  return {
+    kinds: {},
+    narrow,
+    colour,
+    faded,
+    seriesColour,
+    striped,
+    numberText,
+    withUnit,
+    shortText,
+    signed,
+    percent,
+    axisTitle,
+    shown,
+    axisOptions,
+    categoryAxis,
+    commonOptions,
+    drawText,
+  };
 })();
