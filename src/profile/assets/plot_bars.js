@@ -9,11 +9,13 @@
     withUnit,
     shortText,
     axisTitle,
+    named,
     shown,
     axisOptions,
     categoryAxis,
     commonOptions,
     drawText,
+    textWidth,
   } = stokerPlots;
 
   // The values at the bars' ends, where there is room: a printed page cannot be hovered.
@@ -31,8 +33,7 @@
             if (value === null) return;
             const text = shortText(value);
             const {x, y, base, width, height} = bar.getProps(['x', 'y', 'base', 'width', 'height'], true);
-            pen.font = '11px sans-serif';
-            const needed = pen.measureText(text).width + 6;
+            const needed = textWidth(pen, text) + 6;
             const length = Math.abs(horizontal ? x - base : y - base);
             if (stacked) {
               const roomy = horizontal ? length > needed && height > 13 : length > 14 && width > needed;
@@ -85,10 +86,9 @@
         .filter((item) => item.raw !== null)
         .map((item) => {
           const series = chart.series[item.datasetIndex];
-          const label = series.points[index].label;
           const name = series.name || axisTitle(chart.y) || 'Value';
           return {
-            name: label ? `${name}: ${label}` : name,
+            name: named(name, series.points[index].label),
             amount: withUnit(item.raw, chart.y.unit),
             colour: item.dataset.borderColor,
             dashed: series.dashed,

@@ -1,7 +1,8 @@
 // Lines and points on linear or logarithmic axes.
 (() => {
   'use strict';
-  const {narrow, colour, seriesColour, withUnit, shown, axisOptions, commonOptions, drawText} = stokerPlots;
+  const {narrow, colour, seriesColour, withUnit, named, shown, axisOptions, commonOptions, drawText, textWidth} =
+    stokerPlots;
   const pointStyles = ['circle', 'rectRot', 'triangle', 'rect', 'crossRot', 'star', 'rectRounded', 'cross'];
   const mostPointLabels = 16;
 
@@ -17,8 +18,8 @@
           if (series.line || !plot.isDatasetVisible(index)) return;
           plot.getDatasetMeta(index).data.forEach((point, i) => {
             const text = plot.data.datasets[index].data[i].label;
-            if (!text) return;
-            const box = {x: point.x + 8, y: point.y - 6, w: plot.ctx.measureText(text).width, h: 12};
+            if (!text || Number.isNaN(point.y)) return;
+            const box = {x: point.x + 8, y: point.y - 6, w: textWidth(plot.ctx, text), h: 12};
             if (box.x + box.w > plot.chartArea.right) box.x = point.x - 8 - box.w;
             if (
               taken.some(
@@ -44,7 +45,9 @@
       const points = series.points
         .map((point) => ({x: shown(point.x, chart.x), y: shown(point.y, chart.y), label: point.label}))
         .filter((point) => point.x !== null);
-      const bare = points.length > 16 && points.every((point) => !point.label);
+      const crowded = points.length > 16 && points.every((point) => !point.label);
+      const level = series.dashed && points.every((point) => point.y === points[0].y);
+      const bare = series.line && (crowded || level);
       return {
         label: series.name,
         data: points,
@@ -53,8 +56,8 @@
         backgroundColor: series.dashed ? colour('surface') : rgb,
         borderWidth: series.line ? 2 : 1.5,
         borderDash: series.line && series.dashed ? [6, 4] : [],
-        pointStyle: pointStyles[index % pointStyles.length],
-        pointRadius: series.line ? (bare ? 0 : 3) : 5,
+        pointStyle: bare ? 'line' : pointStyles[index % pointStyles.length],
+        pointRadius: bare ? 0 : series.line ? 3 : 5,
         pointHitRadius: 8,
         pointHoverRadius: 6,
       };
@@ -77,7 +80,7 @@
       const others = series.line ? sameX(chart, item.raw.x) : [];
       if (others.length > 1) {
         const lines = others.map((one) => ({
-          name: one.point.label ? `${one.series.name}: ${one.point.label}` : one.series.name,
+          name: named(one.series.name, one.point.label),
           amount: withUnit(one.point.y, chart.y.unit),
           colour: seriesColour(one.index),
           dashed: one.series.dashed,

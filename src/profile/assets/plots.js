@@ -51,6 +51,9 @@ const stokerPlots = (() => {
   const percent = (value) => signed(value, `${Math.abs(value) >= 10 ? value.toFixed(0) : value.toFixed(1)}\u00a0%`);
   const axisTitle = (axis) => (axis.unit ? (axis.title ? `${axis.title} (${axis.unit})` : axis.unit) : axis.title);
 
+  // A series' name with what its point is called, if that says more.
+  const named = (name, label) => (label && label !== name ? `${name}: ${label}` : name);
+
   function wrapped(text, width) {
     const lines = [];
     for (const word of text.split(/\s+/)) {
@@ -184,9 +187,15 @@ const stokerPlots = (() => {
     };
   }
 
+  const fontOf = (weight) => `${weight} 11px ${getComputedStyle(document.body).fontFamily}`;
+
+  function textWidth(context, text) {
+    context.font = fontOf(400);
+    return context.measureText(text).width;
+  }
+
   function drawText(context, text, x, y, fill, align, baseline, bold) {
-    const family = getComputedStyle(document.body).fontFamily;
-    context.font = `${bold ? 600 : 400} 11px ${family}`;
+    context.font = fontOf(bold ? 600 : 400);
     context.fillStyle = fill;
     context.textAlign = align;
     context.textBaseline = baseline;
@@ -206,10 +215,12 @@ const stokerPlots = (() => {
     signed,
     percent,
     axisTitle,
+    named,
     shown,
     axisOptions,
     categoryAxis,
     commonOptions,
     drawText,
+    textWidth,
   };
 })();
