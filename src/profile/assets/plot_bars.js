@@ -123,6 +123,16 @@
       : undefined;
   }
 
+  // Shares are drawn on an axis that ends at 100 %, if they come near it.
+  function ceilingOf(chart, stacked) {
+    const values = chart.series.map((series) => series.points.map((point) => shown(point.y, chart.y) ?? 0));
+    const heights = stacked
+      ? chart.categories.map((_, i) => values.reduce((sum, row) => sum + (row[i] ?? 0), 0))
+      : values.flat();
+    const highest = Math.max(0, ...heights);
+    return chart.y.unit === '%' && highest > 60 && highest < 100.5 ? 100 : undefined;
+  }
+
   function barConfig(chart) {
     const stacked = chart.kind === 'stacked_bars';
     const horizontal = chart.kind === 'horizontal_bars' || (narrow.matches && isCrowded(chart));
@@ -133,7 +143,7 @@
     options.layout = {padding: {right: horizontal && !stacked ? 40 : 4, top: horizontal ? 0 : 12}};
     options.scales = {
       [category]: {...categoryAxis(chart, horizontal), stacked},
-      [horizontal ? 'x' : 'y']: {...axisOptions(chart.y), stacked, min: floorOf(chart)},
+      [horizontal ? 'x' : 'y']: {...axisOptions(chart.y), stacked, min: floorOf(chart), max: ceilingOf(chart, stacked)},
     };
     return {
       config: {

@@ -42,7 +42,8 @@ const stokerPlots = (() => {
     if (size >= 1e9 || (size > 0 && size < 1e-4)) return value.toExponential(2).replace('e+', 'e');
     return value.toLocaleString('en-US', {maximumSignificantDigits: size >= 1000 ? 6 : 4, maximumFractionDigits: 4});
   }
-  const withUnit = (value, unit) => (unit ? `${numberText(value)}\u00a0${unit}` : numberText(value));
+  const withUnit = (value, unit) =>
+    unit ? `${numberText(value)}\u00a0${unit === 'x' ? '\u00d7' : unit}` : numberText(value);
   const shortText = (value) =>
     value.toLocaleString('en-US', {
       maximumSignificantDigits: Math.abs(value) >= 100 ? Math.ceil(Math.log10(Math.abs(value) + 1)) : 3,
