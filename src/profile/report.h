@@ -13,7 +13,7 @@ using Cell = std::variant<std::string, double>;
 struct Column {
   std::string title;
   std::string unit;  // "ms", "GFLOP/s"; may be empty
-  int decimals = 2;  // of numbers
+  int decimals = 2;  // of numbers; -1 gives four significant digits
   bool bar = false;  // numbers are drawn as bars behind the text, too
 };
 
@@ -23,6 +23,7 @@ struct Table {
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;
   std::string note;
+  std::string badge;  // beside the title: "prediction", "abstract", "secondary, unverified"
 };
 
 struct Point {
@@ -40,7 +41,8 @@ struct Series {
 
 struct Axis {
   std::string title;
-  bool logarithmic = false;
+  bool logarithmic = false;  // values of zero and below are then left out
+  std::string unit;          // behind the title and behind each value that is hovered
 };
 
 struct Chart {
@@ -52,14 +54,25 @@ struct Chart {
   std::vector<std::string> categories;  // of bars and waterfalls
   std::vector<Series> series;           // a waterfall has one: the value after each change
   std::string note;
+  std::string badge;  // as a table's
 };
 
-using Block = std::variant<std::string, Table, Chart>;  // a string is a paragraph
+// A string is text: an empty line begins a paragraph, lines that begin with "- " are a list, `code` and **bold** are
+// set so. Notes and warnings are written in the same way.
+using Block = std::variant<std::string, Table, Chart>;
 
 struct Section {
   std::string id;  // of the HTML element and of the CSV files: "computation"
   std::string title;
   std::vector<Block> blocks;
+  std::string badge;  // as a table's; a section with one is set apart
+};
+
+// A figure that is to be seen first: "Data movement", "12 %", "of a step; the study: 91 %".
+struct Highlight {
+  std::string label;
+  std::string value;
+  std::string note;
 };
 
 struct Report {
@@ -67,9 +80,13 @@ struct Report {
   std::string subtitle;               // device, date, version
   std::vector<std::string> warnings;  // shown first, set apart: "This OpenCL device is a CPU..."
   std::vector<Section> sections;
+  std::vector<Highlight> highlights;  // shown below the warnings
 };
 
+// One page that needs nothing else: style, script and charting library are in it. Text is escaped. A build without the
+// charting library gives a page with the figures of each plot as a table, which says so.
 [[nodiscard]] std::string to_html(const Report& report);
+// Everything in the report; a NaN is null, infinities are the strings "Infinity" and "-Infinity".
 [[nodiscard]] std::string to_json(const Report& report);
 [[nodiscard]] std::string to_csv(const Table& table);
 

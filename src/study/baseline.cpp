@@ -47,9 +47,8 @@ Graph conversion(const std::vector<StateVar>& states, bool to_wire) {
   b.set_phase(Phase::update);
   for (const StateVar& var : states) {
     b.set_name(var.name);
-    const StateVar wire = wire_of(var);
-    const int own = b.declare_state(var);
-    const int there = b.declare_state(wire);
+    const int own = b.declare_state({var.name, var.spec, StateRole::transient});  // in a memory apart from the wire's
+    const int there = b.declare_state(wire_of(var));
     const std::vector<std::int64_t> order = wire_order(var.spec.shape.rank());
     std::vector<std::int64_t> back(order.size());
     for (std::size_t i = 0; i < order.size(); ++i) back[static_cast<std::size_t>(order[i])] = static_cast<int>(i);

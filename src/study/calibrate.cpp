@@ -43,7 +43,7 @@ Graph conv_graph(std::int64_t batch, std::int64_t side, std::int64_t channels, b
   const Value inputs[] = {ops::input(b, "x", {DType::f32, {batch, side, side, channels}}),
                           ops::input(b, "w", {DType::f32, {3, 3, depth, channels}})};
   ops::Window window;
-  window.padding = {1, 1, 1, 1};
+  window.pad = {1, 1, 1, 1};
   return with_gradients(b, ops::conv2d(b, inputs[0], inputs[1], window, depthwise ? channels : 1), inputs);
 }
 

@@ -7,6 +7,7 @@
 #include "backends/opencl/replay.h"
 #include "backends/opencl/ring.h"
 #include "backends/opencl/stages.h"
+#include "backends/recorded.h"
 #include "base/error.h"
 
 namespace stoker::opencl {
@@ -40,6 +41,16 @@ std::array<std::size_t, 3> fitting_group(const Launch& launch, std::size_t limit
   return local;
 }
 
+RecordedExecutable recorded(const Plan& plan, std::span<const MergedLaunch> launches) {
+  RecordedExecutable executable{.steps = recorded_steps(plan), .launches = {}};
+  for (const MergedLaunch& merged : launches) {
+    const Launch& launch = merged.launch;
+    executable.launches.push_back(
+        {.kernel = launch.kernel, .steps = merged.steps, .flops = launch.cost.flops, .bytes = launch.cost.bytes});
+  }
+  return executable;
+}
+
 class ClExecutable : public Executable {
  public:
   ClExecutable(const Runtime& runtime, const Plan& plan, const Bindings& bindings)
@@ -55,6 +66,7 @@ class ClExecutable : public Executable {
     binder_.reserve_ring(ring_.bytes());
     binder_.allocate();
     if (ring_.bytes() > 0) ring_.bind(binder_.ring());
+    if (runtime.recorder != nullptr) recorded_ = runtime.recorder->add(recorded(plan, launches_));
     const int slots = std::max(1, static_cast<int>(bindings.batches.size()));
     for (int slot = 0; slot < slots; ++slot) bind_slot(slot);
     runtime.programs.save();
@@ -69,7 +81,8 @@ class ClExecutable : public Executable {
   void warm_up(int slot) override {
     for (const PreparedLaunch& prepared : prepared_[static_cast<std::size_t>(slot)]) {
       if (runtime_.interrupt) runtime_.interrupt();
-      runtime_.api.enqueue_kernel(runtime_.queue, prepared.kernel, prepared.global, prepared.local);
+      runtime_.api.enqueue_kernel(runtime_.queue, prepared.kernel, prepared.global, prepared.local, nullptr,
+                                  prepared.number);
       runtime_.api.finish(runtime_.queue);
     }
     ring_.submitted();
@@ -119,7 +132,8 @@ class ClExecutable : public Executable {
       prepared.push_back({.kernel = kernel.get(),
                           .global = launch.global,
                           .local = fitting_group(launch, runtime_.api.group_limit(kernel.get(), runtime_.id)),
-                          .seconds = estimated_seconds(launch.cost)});
+                          .seconds = estimated_seconds(launch.cost),
+                          .number = {recorded_, static_cast<int>(i)}});
     }
     recordings_.push_back(record(runtime_.api, runtime_.context, runtime_.id, runtime_.queue, runtime_.device, prepared,
                                  runtime_.replay));
@@ -138,6 +152,7 @@ class ClExecutable : public Executable {
   Runtime runtime_;
   Bindings bindings_;
   std::size_t steps_;
+  int recorded_ = -1;  // in the recorder's executables
   std::vector<MergedLaunch> launches_;
   Ring ring_;
   Binder binder_;

@@ -24,10 +24,11 @@ class DeviceBackend : public ClBackend {
         id_(opened.id),
         device_(std::move(opened.info)),
         context_(api_.create_context(id_)),
-        queue_(api_.create_queue(context_.get(), id_, false)),
+        queue_(api_.create_queue(context_.get(), id_, options.recorder != nullptr)),
         programs_(api_, context_.get(), id_, device_, queue_.get()),
         tuning_(device_),
         target_(device_, tuning_, options.largest_buffer) {
+    if (options_.recorder != nullptr) api_.record_to(*options_.recorder);
     programs_.set_interrupt(options_.interrupt);
     if (device_.image_texels > 0 && !makes_views()) device_.image_texels = 0;
   }
@@ -73,8 +74,9 @@ class DeviceBackend : public ClBackend {
                                                               .device = device_,
                                                               .tuning = tuning_,
                                                               .programs = programs_,
-                                                              .replay = options_.replay,
+                                                              .replay = options_.replay && options_.recorder == nullptr,
                                                               .merge = options_.merge,
+                                                              .recorder = options_.recorder,
                                                               .interrupt = options_.interrupt,
                                                               .piece_bytes = target_.largest_buffer()},
                                                              plan, bindings);
