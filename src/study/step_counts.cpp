@@ -28,7 +28,7 @@ const OpDef& op_of(const Plan& plan, int step) {
 }
 
 // Of the step that computes most: small work is merged with its neighbours'.
-WorkKind kind_of(const Plan& plan, const std::vector<int>& steps) {
+WorkKind heaviest_kind(const Plan& plan, const std::vector<int>& steps) {
   const auto flops = [&](int step) { return plan.steps[static_cast<std::size_t>(step)].cost.flops; };
   return kind_of(op_of(plan, *std::ranges::max_element(steps, {}, flops)).name);
 }
@@ -38,7 +38,7 @@ std::vector<LaunchWork> launches_of(const Plan& plan, const opencl::DescribedDev
   for (const opencl::MergedLaunch& merged : device.launches(plan, merge)) {
     const auto& global = merged.launch.global;
     list.push_back(
-        {.kind = kind_of(plan, merged.steps),
+        {.kind = heaviest_kind(plan, merged.steps),
          .flops = merged.launch.cost.flops,
          .bytes = merged.launch.cost.bytes,
          .items = static_cast<double>(global[0]) * static_cast<double>(global[1]) * static_cast<double>(global[2])});
