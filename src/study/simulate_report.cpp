@@ -26,7 +26,11 @@ std::string text_of(double low, double high) {
 }
 std::string text_of(const Range& range) { return text_of(range.low, range.high); }
 std::string milliseconds(const Range& range) { return text_of(1e3 * range.low, 1e3 * range.high); }
-std::string percent(const Range& range) { return text_of(std::round(100 * range.low), std::round(100 * range.high)); }
+std::string percent(const Range& range) {
+  const long low = std::lround(100 * range.low);
+  const long high = std::lround(100 * range.high);
+  return low == high ? std::to_string(low) : str(low, " - ", high);
+}
 
 Table figures_table(const Chip& chip) {
   const ChipFigures figures = figures_of(chip);
@@ -51,7 +55,9 @@ Table figures_table(const Chip& chip) {
     const auto index = static_cast<std::size_t>(kind);
     add("used for our kernels", "GFLOPS",
         {gpu.slow.compute[index].at(1) / 1e9, gpu.fast.compute[index].at(1) / 1e9,
-         str(to_string(kind), ": published product .. our hot loop as compiled for ",
+         str(to_string(kind),
+             kind == WorkKind::depthwise ? ": our hot loops as compiled for "
+                                         : ": from the published product to our hot loop as compiled for ",
              *chip.compiled_for != '\0' ? chip.compiled_for : "any known GPU")});
   }
   return table;
