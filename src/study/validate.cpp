@@ -1,7 +1,6 @@
 #include "study/validate.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "backends/opencl/opencl_backend.h"
@@ -19,10 +18,12 @@ struct Pair {
   const char* model;
   std::int64_t batch;
 };
-constexpr Pair kPairs[] = {{"mlp:256-256", 32}, {"mlp", 32},     {"mlp", 256},           {"lenet5", 16},
-                           {"lenet5", 64},      {"lenet5", 256}, {"mobilenetv2-32", 16}, {"resnet18-32", 8}};
+constexpr Pair kPairs[] = {{"mlp:256-256", 32}, {"mlp", 32},     {"mlp", 256},          {"lenet5", 16},
+                           {"lenet5", 64},      {"lenet5", 128}, {"mobilenetv2-32", 4}, {"resnet18-32", 2}};
 
-constexpr int kUnderWay = 4;  // steps in a measurement
+// Short measurements, so that one of them meets no other program's work, yet longer than a first step's start.
+constexpr double kWindow = 0.02;  // seconds
+constexpr double kMostUnderWay = 16;
 constexpr Repeats kRepeats{.least = 4, .seconds = 2.0};
 
 // A step of a session that works ahead, the fastest of several short measurements.
@@ -35,12 +36,15 @@ double measured_seconds(const nn::Model& model, std::int64_t batch, const std::s
   Session session(model, options);
   const RandomBatch random(model, options.target, batch);
   for (int i = 0; i < 2; ++i) static_cast<void>(session.train(random.view()));
-  return fastest_seconds(kRepeats,
-                         [&] {
-                           for (int i = 0; i < kUnderWay; ++i) session.submit(random.view());
-                           session.settle();
-                         }) /
-         kUnderWay;
+  const auto seconds = [&](const Repeats& repeats, int steps) {
+    const double all = fastest_seconds(repeats, [&] {
+      for (int i = 0; i < steps; ++i) session.submit(random.view());
+      session.settle();
+    });
+    return all / steps;
+  };
+  const double first = seconds({.least = 2, .seconds = 0}, 1);
+  return seconds(kRepeats, static_cast<int>(std::clamp(kWindow / first, 1.0, kMostUnderWay)));
 }
 
 StepCounts counts_on(Backend& backend, const nn::Model& model, std::int64_t batch) {
