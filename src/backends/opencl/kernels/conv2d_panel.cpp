@@ -1,5 +1,6 @@
 // Convolution on devices that are CPUs: the product of gemm_panel.cl with patches of the image (conv2d_patches.cl) as
 // A.
+#include <algorithm>
 #include <array>
 
 #include "backends/opencl/kernels/conv2d.h"
@@ -10,7 +11,7 @@
 namespace stoker::opencl {
 namespace {
 
-GemmProblem problem_of(const ConvSizes& s, ConvPart part) {
+GemmProblem product_of(const ConvSizes& s, ConvPart part) {
   const std::int64_t pixels = s.g.N * s.g.OH * s.g.OW;
   const std::int64_t taps = s.g.KH * s.g.KW;
   switch (part) {
@@ -20,6 +21,53 @@ GemmProblem problem_of(const ConvSizes& s, ConvPart part) {
     case ConvPart::weight_grad: break;
   }
   return {.m = taps * s.g.C, .n = s.c_out, .k = pixels, .transpose_a = true};
+}
+
+// Rows of pixels of a block: as many as divide an image's, up to about kBlockPixels.
+std::int64_t block_rows(const ConvSizes& s) {
+  constexpr std::int64_t kBlockPixels = 192;
+  std::int64_t rows = std::clamp<std::int64_t>(kBlockPixels / s.g.OW, 1, s.g.OH);
+  while (s.g.OH % rows != 0) --rows;
+  return rows;
+}
+
+std::int64_t padded_width(const ConvSizes& s) {
+  return std::max(s.g.window.pad[1] + s.g.W, (s.g.OW - 1) * s.g.window.stride[1] + s.g.KW);
+}
+
+GemmWindows windows_of(const ConvSizes& s, ConvPart part) {
+  const ops::Window& w = s.g.window;
+  const std::int64_t rows = block_rows(s);
+  const std::int64_t image_rows = (rows - 1) * w.stride[0] + (s.g.KH - 1) * w.dilation[0] + 1;
+  return {.rows = part == ConvPart::forward ? s.g.OW : s.g.KW * s.g.C,
+          .block = rows * s.g.OW,
+          .floats = image_rows * padded_width(s) * s.g.C};
+}
+
+bool goes_by_windows(const ConvSizes& s, ConvPart part) {
+  if (part == ConvPart::input_grad || s.g.window.dilation[1] > 1) return false;
+  if (s.c_out > 64 || getenv("NOWIN")) return false;
+  const GemmWindows windows = windows_of(s, part);
+  const auto tiles = [&](std::int64_t rows) { return windows.rows % rows == 0; };
+  return std::ranges::any_of(std::array{5, 6, 7, 8, 9, 10, 11, 12}, tiles) && windows.floats <= 8192;
+}
+
+// Windows into operand 0, with the geometry in the order of the kernel's A_PARAMS.
+Rendered windows(const KernelContext& context, const ConvSizes& s, int v) {
+  const std::array widths = {1, v};
+  Rendered a = render_operand(context, 0, "X", widths, false);
+  a.text += embedded_source("conv2d_windows");
+  const ops::Window& w = s.g.window;
+  for (const std::int64_t number : {s.g.H, s.g.W, s.g.C, padded_width(s), s.g.OH, s.g.OW, s.g.KH, s.g.KW, w.stride[0],
+                                    w.stride[1], w.pad[0], w.pad[1], w.dilation[0]})
+    a.args.push_back(Arg::integer(number));
+  return a;
+}
+
+GemmProblem problem_of(const ConvSizes& s, ConvPart part) {
+  GemmProblem problem = product_of(s, part);
+  if (goes_by_windows(s, part)) problem.windows = windows_of(s, part);
+  return problem;
 }
 
 // Patches of operand 0, with the geometry in the order of the kernel's A_PARAMS.
@@ -79,7 +127,7 @@ bool goes_by_taps(const ConvSizes& s, ConvPart part) {
   const ops::Window& w = s.g.window;
   if ((w.stride[0] > 1 && w.dilation[0] > 1) || (w.stride[1] > 1 && w.dilation[1] > 1)) return false;
   constexpr std::int64_t kWidth = 32;  // about what a register tile has
-  const GemmProblem patches = problem_of(s, part);
+  const GemmProblem patches = product_of(s, part);
   const GemmProblem taps = tap_problem(s);
   return patches.m * patches.k * round_up(patches.n, kWidth) > 2 * taps.m * taps.k * round_up(taps.n, kWidth);
 }
@@ -136,7 +184,7 @@ std::vector<Work> conv2d_panel(const KernelContext& context, ConvPart part) {
   if (goes_by_taps(s, part)) return by_taps(context, s);
   const GemmProblem problem = problem_of(s, part);
   const int v = param(context.tuning.params("gemm", problem_name(problem)), "V");
-  const Rendered a = patches(context, s, part, v);
+  const Rendered a = problem.windows.block > 0 ? windows(context, s, v) : patches(context, s, part, v);
   if (part != ConvPart::input_grad) return gemm_work(context, problem, {.a = &a});
   const Rendered b = turned_weights(context, s);
   return gemm_work(context, problem, {.a = &a, .b = &b});

@@ -12,6 +12,13 @@
 
 namespace stoker::opencl {
 
+// A convolution's windows as A (conv2d_windows.cl): what they ask of the cut.
+struct GemmWindows {
+  std::int64_t rows = 0;    // a tile's rows divide it
+  std::int64_t block = 0;   // rows of a macro-tile or, where A is transposed, depth of a block of K; 0: no windows
+  std::int64_t floats = 0;  // of local memory
+};
+
 struct GemmProblem {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t batch = 1;
@@ -20,6 +27,7 @@ struct GemmProblem {
   bool batched_a = false;    // one matrix for each item of the batch, not one for all
   bool batched_b = false;
   int a = 0, b = 1;  // which operands of the node they are
+  GemmWindows windows;
 
   [[nodiscard]] std::int64_t rows() const { return batch * m; }
   [[nodiscard]] std::int64_t a_items() const { return batched_a ? batch : 1; }

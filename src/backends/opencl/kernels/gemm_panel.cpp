@@ -31,16 +31,26 @@ std::int64_t groups(const GemmProblem& p, const PanelCut& cut) {
 
 // Floats of local memory: the block of A, the macro-tile, the panel of B.
 std::int64_t local_a(const GemmProblem& p, const PanelCut& cut) {
+  if (p.windows.block > 0) return p.windows.floats;
   return cut.mc * (p.transpose_a ? std::min(cut.kc, p.k) : cut.kc + cut.v);
 }
 std::int64_t local_b(const GemmProblem& p, const PanelCut& cut) {
-  return cut.from == packed_here ? std::min(cut.kc, p.k) * cut.nr() : 0;
+  const bool whole = p.windows.block > 0 && !p.transpose_a;
+  return cut.from == packed_here ? (whole ? p.k : std::min(cut.kc, p.k)) * cut.nr() : 0;
+}
+
+// Windows: the highest tile that leaves no rows over.
+std::int64_t window_tile(std::int64_t rows, std::int64_t most) {
+  std::int64_t mr = std::min(rows, most);
+  while (rows % mr != 0) --mr;
+  return mr;
 }
 
 // The register tile: narrower and lower where the result's edge would leave much of it idle.
 void choose_tile(const GemmProblem& p, PanelCut& cut) {
   const std::int64_t lower = cut.mr * 2 / 3;
   if (p.m <= 8 * cut.mr && round_up(p.m, lower) < round_up(p.m, cut.mr)) cut.mr = lower;
+  if (p.windows.block > 0) cut.mr = window_tile(p.windows.rows, cut.mr);
   const std::int64_t rest = p.n % cut.nr();
   if (rest > 0 && rest <= cut.v && p.n < 4 * cut.nr()) cut.nv = 1;
 }
@@ -49,6 +59,11 @@ void choose_tile(const GemmProblem& p, PanelCut& cut) {
 void choose_macro_tile(const GemmProblem& p, PanelCut& cut) {
   cut.mc = std::min(round_up(cut.mc, cut.mr), round_up(p.m, cut.mr));
   cut.nc = std::min(round_up(cut.nc, cut.nr()), round_up(p.n, cut.nr()));
+  if (p.windows.block > 0 && !p.transpose_a) {
+    cut.mc = p.windows.block;
+    return;
+  }
+  if (p.windows.block > 0) cut.kc = p.windows.block;
   const std::int64_t wanted = std::clamp<std::int64_t>(p.m * p.n * p.k * p.batch / kGroupMacs, 1, kGroups);
   if (p.batch == 1 && p.k >= 8 * cut.kc && groups(p, cut) < wanted) {
     cut.parts = std::min(ceil_div(wanted, groups(p, cut)), p.k / (2 * cut.kc));
@@ -57,6 +72,15 @@ void choose_macro_tile(const GemmProblem& p, PanelCut& cut) {
   }
   while (groups(p, cut) < wanted && cut.nc > cut.nr()) cut.nc = round_up(cut.nc / 2, cut.nr());
   while (groups(p, cut) < wanted && cut.mc > 4 * cut.mr) cut.mc = round_up(cut.mc / 2, cut.mr);
+}
+
+// Whether B is read where it stands, in rows short enough to lie close together. The last vector of a row overlaps the
+// one before: both must be in one tile, for a macro-tile's sums go on from block to block of K.
+bool stays_in_place(const KernelContext& context, const GemmProblem& p, const PanelCut& cut) {
+  if (p.transpose_b || plain_input(context.node, p.b) < 0) return false;
+  if (p.n % cut.nr() == 0 && p.m <= 3 * cut.mr) return true;
+  const bool overlaps = p.n >= cut.v && cut.nv > 1 && ceil_div(p.n, cut.v) % cut.nv == 0;
+  return (p.n % cut.nr() == 0 || overlaps) && p.n <= 2 * cut.nr() && !p.batched_b;
 }
 
 PanelCut make_cut(const KernelContext& context, const GemmProblem& p, const Params& params) {
@@ -70,7 +94,7 @@ PanelCut make_cut(const KernelContext& context, const GemmProblem& p, const Para
   choose_tile(p, cut);
   choose_macro_tile(p, cut);
   const std::int64_t repacked = (ceil_div(p.m, cut.mc) - 1) * p.n * p.k;
-  if (!p.transpose_b && plain_input(context.node, p.b) >= 0 && p.n % cut.nr() == 0 && p.m <= 3 * cut.mr) {
+  if (stays_in_place(context, p, cut)) {
     cut.from = in_place;
   } else if (repacked > (p.transpose_b ? kRepackedTurned : kRepacked)) {
     cut.from = packed_before;
