@@ -1,5 +1,6 @@
-// Convolution on devices that are CPUs: the product of gemm_panel.cl with patches of the image (conv2d_patches.cl) as
-// A.
+// Convolution on devices that are CPUs: the product of gemm_panel.cl with windows into the image (conv2d_windows.cl) or
+// patches of it (conv2d_patches.cl) as A; input gradients also tap by tap. The parameter LOCAL allows what keeps an
+// image in local memory.
 #include <algorithm>
 #include <array>
 
@@ -44,12 +45,14 @@ GemmWindows windows_of(const ConvSizes& s, ConvPart part) {
           .floats = image_rows * padded_width(s) * s.g.C};
 }
 
-bool goes_by_windows(const ConvSizes& s, ConvPart part) {
-  if (part == ConvPart::input_grad || s.g.window.dilation[1] > 1) return false;
-  if (s.c_out > 64 || getenv("NOWIN")) return false;
+// Where the result has few channels, so that gathering patches would take a good part of the time, the image's rows fit
+// into the nearest cache, and a tile of some height divides them.
+bool goes_by_windows(const KernelContext& context, const ConvSizes& s, ConvPart part, bool local) {
+  constexpr std::int64_t kMostChannels = 64, kMostFloats = 8192, kLowestTile = 4;
+  if (!local || part == ConvPart::input_grad || s.g.window.dilation[1] > 1 || s.c_out > kMostChannels) return false;
   const GemmWindows windows = windows_of(s, part);
-  const auto tiles = [&](std::int64_t rows) { return windows.rows % rows == 0; };
-  return std::ranges::any_of(std::array{5, 6, 7, 8, 9, 10, 11, 12}, tiles) && windows.floats <= 8192;
+  const Params& params = context.tuning.params("gemm", problem_name(product_of(s, part)));
+  return windows.floats <= kMostFloats && whole_tile(windows.rows, param(params, "MR")) >= kLowestTile;
 }
 
 // Windows into operand 0, with the geometry in the order of the kernel's A_PARAMS.
@@ -64,9 +67,9 @@ Rendered windows(const KernelContext& context, const ConvSizes& s, int v) {
   return a;
 }
 
-GemmProblem problem_of(const ConvSizes& s, ConvPart part) {
+GemmProblem problem_of(const KernelContext& context, const ConvSizes& s, ConvPart part, bool local) {
   GemmProblem problem = product_of(s, part);
-  if (goes_by_windows(s, part)) problem.windows = windows_of(s, part);
+  if (goes_by_windows(context, s, part, local)) problem.windows = windows_of(s, part);
   return problem;
 }
 
@@ -132,6 +135,20 @@ bool goes_by_taps(const ConvSizes& s, ConvPart part) {
   return patches.m * patches.k * round_up(patches.n, kWidth) > 2 * taps.m * taps.k * round_up(taps.n, kWidth);
 }
 
+// The same without storing the product, where an image of dx fits into local memory.
+GemmScatter scatter_of(const ConvSizes& s) {
+  const ops::Window& w = s.g.window;
+  GemmScatter scatter{.items = s.g.N,
+                      .pixels = s.g.OH * s.g.OW,
+                      .image = s.g.H * s.g.W * s.g.C,
+                      .channels = s.g.C,
+                      .functions = {.text = std::string(embedded_source("conv2d_scatter")), .args = {}}};
+  for (const std::int64_t number : {s.g.H, s.g.W, s.g.C, s.g.OW, s.g.KH, s.g.KW, w.stride[0], w.stride[1], w.pad[0],
+                                    w.pad[1], w.dilation[0], w.dilation[1]})
+    scatter.functions.args.push_back(Arg::integer(number));
+  return scatter;
+}
+
 struct TapPieces {
   Place product, sums;
   std::int64_t rows_each = 64, chunks = 0;
@@ -172,17 +189,27 @@ std::vector<Work> by_taps(const KernelContext& context, const ConvSizes& s) {
   return work;
 }
 
-}  // namespace
-
-std::int64_t conv2d_panel_workspace(const KernelContext& context, ConvPart part) {
-  const ConvSizes s = conv_sizes(context.graph, context.node, part);
-  return goes_by_taps(s, part) ? tap_pieces(context, s).bytes : gemm_workspace(context, problem_of(s, part));
+bool scatters(const KernelContext& context, const ConvSizes& s, bool local) {
+  return local && gemm_scatters(context, tap_problem(s), scatter_of(s));
 }
 
-std::vector<Work> conv2d_panel(const KernelContext& context, ConvPart part) {
+}  // namespace
+
+std::int64_t conv2d_panel_workspace(const KernelContext& context, ConvPart part, const Params& params) {
   const ConvSizes s = conv_sizes(context.graph, context.node, part);
-  if (goes_by_taps(s, part)) return by_taps(context, s);
-  const GemmProblem problem = problem_of(s, part);
+  const bool local = param(params, "LOCAL") != 0;
+  if (!goes_by_taps(s, part)) return gemm_workspace(context, problem_of(context, s, part, local));
+  return scatters(context, s, local) ? gemm_scatter_workspace(context, tap_problem(s), scatter_of(s))
+                                     : tap_pieces(context, s).bytes;
+}
+
+std::vector<Work> conv2d_panel(const KernelContext& context, ConvPart part, const Params& params) {
+  const ConvSizes s = conv_sizes(context.graph, context.node, part);
+  const bool local = param(params, "LOCAL") != 0;
+  if (goes_by_taps(s, part)) {
+    return scatters(context, s, local) ? gemm_scatter(context, tap_problem(s), scatter_of(s)) : by_taps(context, s);
+  }
+  const GemmProblem problem = problem_of(context, s, part, local);
   const int v = param(context.tuning.params("gemm", problem_name(problem)), "V");
   const Rendered a = problem.windows.block > 0 ? windows(context, s, v) : patches(context, s, part, v);
   if (part != ConvPart::input_grad) return gemm_work(context, problem, {.a = &a});

@@ -56,6 +56,9 @@ vec PASTE(B_, V)(int i, int c B_PARAMS) { return LOAD(B0 + B0_at + i); }
 #define Y_SUMS 0
 #define Y_SUM_ARGS
 void Y_1(float value, int i, int c Y_PARAMS) { Y_out0[Y_out0_at + i] = value; }
+#if V > 4
+void Y_4(float4 value, int i, int c Y_PARAMS) { vstore4(value, 0, Y_out0 + Y_out0_at + i); }
+#endif
 void PASTE(Y_, V)(vec value, int i, int c Y_PARAMS) { STORE(value, Y_out0 + Y_out0_at + i); }
 #endif
 
@@ -218,11 +221,33 @@ void finish(local const float *c, int c_stride, int row0, int rows, int n0, int 
     const int at = (row0 + m) * N + n0;
     int n = 0;
     for (; n + V <= columns; n += V) PASTE(Y_, V)(LOAD(c + m * c_stride + n), at + n, n0 + n Y_PASS);
+    for (; n + 4 <= columns; n += 4) Y_4(vload4(0, c + m * c_stride + n), at + n, n0 + n Y_PASS);
     for (; n < columns; ++n) Y_1(c[m * c_stride + n], at + n, n0 + n Y_PASS);
   }
 #endif
 }
 
+#ifdef SCATTER_PARAMS
+// The product of one item of a batch, whose rows go to an image as conv2d_scatter.cl says, and that to the epilogue:
+// get_group_id(0) is the item. K is at most KC. a, c hold MC x A_STRIDE and MC x NC floats, NC a multiple of NR.
+__attribute__((reqd_work_group_size(1, 1, 1))) kernel void gemm_scatter(
+    int pixels, int N, int K, int MC, int NC, local float *a, local float *c, local float *image,
+    global const float *panels, int panels_at, SCATTER_PARAMS A_PARAMS SUM_PARAMS Y_PARAMS) {
+  const int item = (int)get_group_id(0), M = pixels * (int)get_num_groups(0), a_stride = A_STEP;
+  for (int i = 0; i < s_H * s_W * s_C; ++i) image[i] = 0.0f;
+  for (int m0 = 0; m0 < pixels; m0 += MC) {
+    const int rows = min(MC, pixels - m0);
+    for (int m = rows; m % MR != 0; ++m)
+      for (int k = 0; k < K; ++k) a[A_AT(m, k)] = 0.0f;
+    A_BLOCK(a, a_stride, 0, item * pixels + m0, rows, 0, K);
+    for (int n = 0; n < N; n += NR)
+      for (int m = 0; m < rows; m += MR)
+        tile(a + A_AT(m, 0), a_stride, 1, K, 0, panels + panels_at + n * K, NR, 0, c + m * NC + n, NC, 1);
+    scatter(c, NC, m0, rows, image, SCATTER_PASS);
+  }
+  finish(image, s_C, item * s_H * s_W, s_H * s_W, 0, s_C, item, s_C SUM_PASS Y_PASS);
+}
+#else
 // get_group_id(2) is the batch item, or, with k_each < K, the part of K: then the result is one of [parts][M][N]. MC is
 // a multiple of MR, NC of NR. a, b, c hold MC x A_STRIDE (or KC x MC), KC x NR and MC x NC floats.
 __attribute__((reqd_work_group_size(1, 1, 1))) kernel void gemm_panel(
@@ -264,3 +289,4 @@ __attribute__((reqd_work_group_size(1, 1, 1))) kernel void gemm_panel(
   }
   finish(c, NC, z * M + m0, rows, n0, columns, z * (int)get_num_groups(1) + (int)get_group_id(1), N SUM_PASS Y_PASS);
 }
+#endif

@@ -39,18 +39,14 @@ std::int64_t local_b(const GemmProblem& p, const PanelCut& cut) {
   return cut.from == packed_here ? (whole ? p.k : std::min(cut.kc, p.k)) * cut.nr() : 0;
 }
 
-// Windows: the highest tile that leaves no rows over.
-std::int64_t window_tile(std::int64_t rows, std::int64_t most) {
-  std::int64_t mr = std::min(rows, most);
-  while (rows % mr != 0) --mr;
-  return mr;
-}
-
 // The register tile: narrower and lower where the result's edge would leave much of it idle.
 void choose_tile(const GemmProblem& p, PanelCut& cut) {
   const std::int64_t lower = cut.mr * 2 / 3;
-  if (p.m <= 8 * cut.mr && round_up(p.m, lower) < round_up(p.m, cut.mr)) cut.mr = lower;
-  if (p.windows.block > 0) cut.mr = window_tile(p.windows.rows, cut.mr);
+  if (p.windows.block > 0) {
+    cut.mr = whole_tile(p.windows.rows, cut.mr);
+  } else if (p.m <= 8 * cut.mr && round_up(p.m, lower) < round_up(p.m, cut.mr)) {
+    cut.mr = lower;
+  }
   const std::int64_t rest = p.n % cut.nr();
   if (rest > 0 && rest <= cut.v && p.n < 4 * cut.nr()) cut.nv = 1;
 }
@@ -74,13 +70,13 @@ void choose_macro_tile(const GemmProblem& p, PanelCut& cut) {
   while (groups(p, cut) < wanted && cut.mc > 4 * cut.mr) cut.mc = round_up(cut.mc / 2, cut.mr);
 }
 
-// Whether B is read where it stands, in rows short enough to lie close together. The last vector of a row overlaps the
-// one before: both must be in one tile, for a macro-tile's sums go on from block to block of K.
+// Whether B is read where it stands. With windows its rows are short, and lie close together: also where the last
+// vector of a row overlaps the one before. Both must be in one tile, for a macro-tile's sums go on from block to block
+// of K.
 bool stays_in_place(const KernelContext& context, const GemmProblem& p, const PanelCut& cut) {
   if (p.transpose_b || plain_input(context.node, p.b) < 0) return false;
-  if (p.n % cut.nr() == 0 && p.m <= 3 * cut.mr) return true;
-  const bool overlaps = p.n >= cut.v && cut.nv > 1 && ceil_div(p.n, cut.v) % cut.nv == 0;
-  return (p.n % cut.nr() == 0 || overlaps) && p.n <= 2 * cut.nr() && !p.batched_b;
+  if (p.n % cut.nr() == 0) return p.windows.block > 0 || p.m <= 3 * cut.mr;
+  return p.windows.block > 0 && p.n >= cut.v && cut.nv > 1 && ceil_div(p.n, cut.v) % cut.nv == 0;
 }
 
 PanelCut make_cut(const KernelContext& context, const GemmProblem& p, const Params& params) {
@@ -138,6 +134,12 @@ std::vector<std::pair<std::string, int>> defines(const GemmProblem& p, const Pan
           {"FROM", cut.from}};
 }
 
+constexpr std::array kTurned = {1, 4};  // widths of a B that is turned round
+
+std::vector<int> result_widths(const PanelCut& cut) {
+  return cut.v > 4 ? std::vector{1, 4, static_cast<int>(cut.v)} : std::vector{1, 4};
+}
+
 std::array<std::size_t, 3> range(std::int64_t x, std::int64_t y, std::int64_t z) {
   return {static_cast<std::size_t>(x), static_cast<std::size_t>(y), static_cast<std::size_t>(z)};
 }
@@ -174,6 +176,12 @@ Launch panel_launch(const KernelContext& context, const GemmProblem& p, const Pa
 
 }  // namespace
 
+std::int64_t whole_tile(std::int64_t rows, std::int64_t most) {
+  std::int64_t height = std::min(rows, most);
+  while (rows % height != 0) --height;
+  return height;
+}
+
 std::int64_t gemm_panel_workspace(const KernelContext& context, const GemmProblem& problem, const Params& params) {
   return place_pieces(context, problem, make_cut(context, problem, params)).bytes;
 }
@@ -183,14 +191,13 @@ std::vector<Work> gemm_panel(const KernelContext& context, const GemmProblem& pr
   const PanelCut cut = make_cut(context, problem, params);
   const Pieces pieces = place_pieces(context, problem, cut);
   const std::array wide = {1, static_cast<int>(cut.v)};
-  const std::array turned = {1, 4};
   const Rendered a = own.a != nullptr ? *own.a : render_operand(context, problem.a, "A", wide, false);
   const Rendered b =
-      own.b != nullptr ? *own.b : render_operand(context, problem.b, "B", problem.transpose_b ? turned : wide, false);
+      own.b != nullptr ? *own.b : render_operand(context, problem.b, "B", problem.transpose_b ? kTurned : wide, false);
   const bool split = cut.parts > 1;
   const bool ends = !split && own.result.kind == Place::Kind::none;  // with the epilogue
   DCHECK(!split || own.result.kind == Place::Kind::none);
-  const Rendered y = ends ? render_epilogue(context, "Y", wide, false)
+  const Rendered y = ends ? render_epilogue(context, "Y", result_widths(cut), false)
                           : Rendered{.text = {}, .args = {Arg::tensor(split ? pieces.parts : own.result)}};
   const Program program{"gemm_panel", a.text + b.text + y.text, defines(problem, cut)};
   const bool sums = ends && !sum_outputs(context.node).empty();
@@ -208,6 +215,75 @@ std::vector<Work> gemm_panel(const KernelContext& context, const GemmProblem& pr
     const std::int64_t blocks = problem.batch * ceil_div(problem.m, cut.mc);
     work.emplace_back(combine_sums(context, pieces.sums, blocks, problem.n));
   }
+  return work;
+}
+
+namespace {
+
+PanelCut scatter_cut(const KernelContext& context, const GemmProblem& p, const GemmScatter& scatter) {
+  const Params& params = context.tuning.params("gemm", problem_name(p));
+  PanelCut cut{.v = param(params, "V"),
+               .nv = param(params, "NV"),
+               .mr = param(params, "MR"),
+               .kc = param(params, "KC"),
+               .nc = 0,
+               .k_each = p.k,
+               .from = packed_before};
+  const std::int64_t even = whole_tile(scatter.pixels, cut.mr);
+  if (3 * even >= 2 * cut.mr) cut.mr = even;
+  cut.mc = std::min(2 * cut.mr, round_up(scatter.pixels, cut.mr));
+  cut.nc = round_up(p.n, cut.nr());
+  return cut;
+}
+
+Pieces scatter_pieces(const KernelContext& context, const GemmProblem& p, const PanelCut& cut,
+                      const GemmScatter& scatter) {
+  GemmScratch scratch(context.scratch);
+  Pieces pieces;
+  pieces.panels = scratch.floats(cut.nc * p.k);
+  const auto sums = static_cast<std::int64_t>(sum_outputs(context.node).size());
+  pieces.sums = scratch.floats(scatter.items * sums * scatter.channels);
+  pieces.bytes = scratch.used();
+  return pieces;
+}
+
+}  // namespace
+
+bool gemm_scatters(const KernelContext& context, const GemmProblem& problem, const GemmScatter& scatter) {
+  constexpr std::int64_t kFloats = 32 * 1024;  // what stays in the nearer caches
+  const PanelCut cut = scatter_cut(context, problem, scatter);
+  const std::int64_t room = context.device.local_bytes / static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t needed = local_a(problem, cut) + cut.mc * cut.nc + scatter.image;
+  return problem.k <= cut.kc && scatter.items >= kGroups / 2 && needed <= std::min(room, kFloats);
+}
+
+std::int64_t gemm_scatter_workspace(const KernelContext& context, const GemmProblem& problem,
+                                    const GemmScatter& scatter) {
+  return scatter_pieces(context, problem, scatter_cut(context, problem, scatter), scatter).bytes;
+}
+
+std::vector<Work> gemm_scatter(const KernelContext& context, const GemmProblem& problem, const GemmScatter& scatter) {
+  const PanelCut cut = scatter_cut(context, problem, scatter);
+  const Pieces pieces = scatter_pieces(context, problem, cut, scatter);
+  const std::array wide = {1, static_cast<int>(cut.v)};
+  const Rendered a = render_operand(context, problem.a, "A", wide, false);
+  const Rendered b = render_operand(context, problem.b, "B", kTurned, false);
+  const Rendered y = render_epilogue(context, "Y", result_widths(cut), false);
+  const Program program{"gemm_panel", a.text + b.text + y.text + scatter.functions.text, defines(problem, cut)};
+  Launch launch{.program = program, .kernel = "gemm_scatter", .cost = cost_of(context.graph, context.node)};
+  for (const std::int64_t number : {scatter.pixels, problem.n, problem.k, cut.mc, cut.nc})
+    launch.args.push_back(Arg::integer(number));
+  for (const std::int64_t floats : {local_a(problem, cut), cut.mc * cut.nc, scatter.image})
+    launch.args.push_back(Arg::local(floats * static_cast<std::int64_t>(sizeof(float))));
+  launch.args.push_back(Arg::tensor(pieces.panels));
+  append_args(launch.args, scatter.functions.args);
+  append_args(launch.args, a.args);
+  const bool sums = !sum_outputs(context.node).empty();
+  if (sums) launch.args.push_back(Arg::tensor(pieces.sums));
+  append_args(launch.args, y.args);
+  launch.global = range(scatter.items, 1, 1);
+  std::vector<Work> work{pack_launch(problem, cut, program, b, pieces.panels), std::move(launch)};
+  if (sums) work.emplace_back(combine_sums(context, pieces.sums, scatter.items, scatter.channels));
   return work;
 }
 

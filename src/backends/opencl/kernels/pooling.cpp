@@ -53,9 +53,7 @@ Launch launch_of(const KernelContext& context, const Shape& x, bool transposed, 
   const std::int64_t rows = g.N * (transposed && !apart ? g.H : g.OH);
   std::vector<std::pair<std::string, int>> defines{{"VEC", v.width}, {"OVERLAP", v.overlap ? 1 : 0}};
   if (apart) defines.emplace_back("APART", 1);
-  Launch launch{.program = {"pooling", "", std::move(defines)},
-                .kernel = op,
-                .args = std::move(tensors)};
+  Launch launch{.program = {"pooling", "", std::move(defines)}, .kernel = op, .args = std::move(tensors)};
   for (const std::int64_t size : {rows, g.H, g.W, g.C, g.OH, g.OW, g.KH, g.KW, w.stride[0], w.stride[1], w.pad[0],
                                   w.pad[1], w.dilation[0], w.dilation[1]}) {
     launch.args.push_back(Arg::integer(size));
