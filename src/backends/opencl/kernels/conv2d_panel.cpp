@@ -46,13 +46,18 @@ GemmWindows windows_of(const ConvSizes& s, ConvPart part) {
 }
 
 // Where the result has few channels, so that gathering patches would take a good part of the time, the image's rows fit
-// into the nearest cache, and a tile of some height divides them.
+// into the nearest cache, all that is wanted of local memory is there, and a tile of some height divides the rows.
 bool goes_by_windows(const KernelContext& context, const ConvSizes& s, ConvPart part, bool local) {
   constexpr std::int64_t kMostChannels = 64, kMostFloats = 8192, kLowestTile = 4;
   if (!local || part == ConvPart::input_grad || s.g.window.dilation[1] > 1 || s.c_out > kMostChannels) return false;
   const GemmWindows windows = windows_of(s, part);
-  const Params& params = context.tuning.params("gemm", problem_name(product_of(s, part)));
-  return windows.floats <= kMostFloats && whole_tile(windows.rows, param(params, "MR")) >= kLowestTile;
+  const GemmProblem product = product_of(s, part);
+  const Params& params = context.tuning.params("gemm", problem_name(product));
+  const std::int64_t depth = part == ConvPart::forward ? product.k : windows.block;
+  const std::int64_t needed =
+      windows.floats + windows.block * kMostChannels + depth * param(params, "NV") * param(params, "V");
+  return windows.floats <= kMostFloats && needed * 4 <= context.device.local_bytes &&
+         whole_tile(windows.rows, param(params, "MR")) >= kLowestTile;
 }
 
 // Windows into operand 0, with the geometry in the order of the kernel's A_PARAMS.
