@@ -215,6 +215,15 @@ TEST(OpenClQuirks, EachRowHasItsEvidenceAndAppliesToItsDeviceAlone) {
   EXPECT_TRUE(quirks_of(device).no_command_buffers);
   device.family = Family::other;
   EXPECT_FALSE(quirks_of(device).no_command_buffers);
+  device.platform = "rusticl OpenCL 3.0";
+  device.driver = "22.3.6";
+  EXPECT_TRUE(quirks_of(device).no_images);
+  device.driver = "25.0.1";
+  EXPECT_FALSE(quirks_of(device).no_images);
+  EXPECT_FALSE(quirks_of(device).short_loops);
+  device.family = Family::cpu;
+  device.name = "llvmpipe (LLVM 15.0.6, 256 bits)";
+  EXPECT_TRUE(quirks_of(device).short_loops);
 }
 
 // --- The counted calls.

@@ -145,6 +145,10 @@ Device query_device(const Functions& cl, cl_device_id id, const std::string& pla
   device.recordable_queues = has_extension(device.extensions, "cl_qcom_recordable_queues");
   device.quirks = quirks_of(device);
   if (device.quirks.no_images) device.image_texels = 0;
+  if (device.quirks.short_loops) {
+    device.family = Family::other;
+    device.native_width = 4;
+  }
   return device;
 }
 
@@ -203,8 +207,9 @@ DeviceList find_devices(const Library& library) {
       list.notes.push_back(str("a platform is left out: ", failure.what()));
     }
   }
-  std::stable_partition(list.devices.begin(), list.devices.end(),
-                        [](const OpenedDevice& device) { return !device.info.is_cpu(); });
+  std::stable_partition(list.devices.begin(), list.devices.end(), [](const OpenedDevice& device) {
+    return !device.info.is_cpu() && !device.info.quirks.short_loops;
+  });
   for (std::size_t i = 0; i < list.devices.size(); ++i) list.devices[i].info.id = str("opencl:", i);
   return list;
 }
