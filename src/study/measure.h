@@ -26,6 +26,8 @@ void measure_matmul(MatmulRow& row, Backend& cpu, Backend& mnn, Backend& tuned, 
 [[nodiscard]] MovementRow measure_movement(const nn::Model& model, std::int64_t batch, const MeasureOptions& options);
 [[nodiscard]] TrainingRow measure_training(const nn::Model& model, std::int64_t batch, const MeasureOptions& options);
 
+[[nodiscard]] BatchRow measure_batch(const nn::Model& model, std::int64_t batch, const MeasureOptions& options);
+
 // The changes from MNN's way to ours, in order. Each is measured by itself, so that a study can stop between them.
 struct Cure {
   std::string name;

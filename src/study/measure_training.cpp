@@ -143,10 +143,22 @@ TrainingRow measure_training(const nn::Model& model, std::int64_t batch, const M
   Session session(model, cpu);
   row.parameters = session.parameters();
   row.flops = session.flops_per_step(batch);
+  for (const Step& step : session.train_plan(batch).steps) row.bytes += step.cost.bytes;
   row.cpu = measure_session(model, cpu, data.view(), options.seconds);
   row.resident = measure_session(model, device, data.view(), options.seconds);
   row.baseline = measure_baseline(model, device, data.view(), options.seconds);
   return row;
+}
+
+BatchRow measure_batch(const nn::Model& model, std::int64_t batch, const MeasureOptions& options) {
+  SessionOptions session_options = study_session(options);
+  const RandomBatch data(model, session_options.target, batch);
+  const auto step_of = [&](const std::string& device) {
+    session_options.device = device;
+    Session session(model, session_options);
+    return time_steps(session, data.view(), {.seconds = options.seconds}).median();
+  };
+  return {.model = model.name, .batch = batch, .cpu = step_of("cpu"), .resident = step_of(options.device)};
 }
 
 const std::vector<Cure>& cures() {
@@ -174,8 +186,8 @@ CureRow measure_cure(std::size_t cure, const nn::Model& model, std::int64_t batc
     BaselineSession baseline(model, session_options, {.one_by_one = cure < 2}, batch);
     const StepTimes times = time_steps([&] { baseline.train(data.view()); }, timing);
     const Counters before = baseline.counters();
-    baseline.train(data.view());
-    row.counts = counts_of(baseline.counters() - before, 1);
+    for (int i = 0; i < kComparedSteps; ++i) baseline.train(data.view());
+    row.counts = counts_of(baseline.counters() - before, kComparedSteps);
     row.milliseconds = times.median();
     return row;
   }

@@ -11,6 +11,7 @@
 
 namespace stoker {
 
+inline constexpr const char* kMnistNet = "mlp:784-256-128-16";  // of the study; its 91 % are probably this net's
 inline constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
 
 // 1. Computation: a matrix product in GFLOP/s.
@@ -60,10 +61,19 @@ struct TrainingRow {
   std::int64_t batch = 0;
   std::int64_t parameters = 0;
   double flops = 0;  // a step
+  double bytes = 0;  // that a step must move at least, in the device's memory
   bool of_study = false;
   PartTimes cpu;
   PartTimes baseline;
   PartTimes resident;
+};
+
+// The same net at another batch: milliseconds a step.
+struct BatchRow {
+  std::string model;
+  std::int64_t batch = 0;
+  double cpu = 0;
+  double resident = 0;
 };
 
 // 4. The step after one more change.
@@ -92,6 +102,7 @@ struct StudyResults {
   std::vector<MatmulRow> matmuls;
   std::vector<MovementRow> movements;
   std::vector<TrainingRow> trainings;
+  std::vector<BatchRow> batches;
   std::vector<CureRow> cures;
   std::vector<Skipped> skipped;
 };

@@ -13,11 +13,12 @@ namespace {
 constexpr double kSeconds = 1.5;  // for each figure
 constexpr double kQuickSeconds = 0.2;
 constexpr std::int64_t kStudyBatch = 32;
-constexpr const char* kMnistNet = "mlp:784-256-128-16";
 constexpr const char* kStudyNets[] = {"mlp:16-16", "mlp:16-16-16-16", "mlp:256-256", kMnistNet};
 
 // The products of the study's layers, batch 32: inputs, outputs.
 constexpr std::int64_t kLayers[][2] = {{16, 16}, {256, 256}, {784, 256}, {256, 128}, {128, 16}};
+
+const std::vector<std::int64_t> kBatches{4, 16, 64, 256, 1024};
 
 class Study {
  public:
@@ -37,6 +38,10 @@ class Study {
     if (!options.quick) {
       for (const nn::Model& model : nn::zoo())
         if (model.name != "mlp" && model.name != "lenet5") add_training(model.name, 0, false);
+    }
+    for (const std::int64_t batch : options.quick ? std::vector<std::int64_t>{8, 128} : kBatches) {
+      add_batch(kMnistNet, batch);
+      if (!options.quick) add_batch("lenet5", batch);
     }
     add_cures(kMnistNet, kStudyBatch);
     if (!options.quick) add_cures("lenet5", 0);
@@ -125,6 +130,11 @@ class Study {
                         row.of_study = of_study;
                         results_.trainings.push_back(row);
                       }});
+  }
+
+  void add_batch(const std::string& net, std::int64_t batch) {
+    tasks_.push_back({str(net, " at batch ", batch),
+                      [=, this] { results_.batches.push_back(measure_batch(nn::find_model(net), batch, measure_)); }});
   }
 
   void add_cures(const std::string& net, std::int64_t batch) {

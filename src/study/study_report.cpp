@@ -246,10 +246,23 @@ Chart ratio_chart(const StudyResults& r) {
   return chart;
 }
 
+Table batch_table(const StudyResults& r) {
+  Table table{
+      .title = "The batch",
+      .columns = {{"net"}, {"batch", {}, 0}, {"CPU", "ms", -1}, {"resident", "ms", -1}, {"resident / CPU", "x", 2}},
+      .rows = {}};
+  for (const BatchRow& row : r.batches)
+    table.rows.push_back({row.model, static_cast<double>(row.batch), row.cpu, row.resident, row.resident / row.cpu});
+  return table;
+}
+
 Section training(const StudyResults& r) {
   Section section{.id = "training", .title = "3. Training", .blocks = {}, .badge = {}};
-  section.blocks.emplace_back(ratio_chart(r));
-  section.blocks.emplace_back(training_table(r));
+  if (!r.trainings.empty()) {
+    section.blocks.emplace_back(ratio_chart(r));
+    section.blocks.emplace_back(training_table(r));
+  }
+  if (!r.batches.empty()) section.blocks.emplace_back(batch_table(r));
   return section;
 }
 
@@ -310,7 +323,7 @@ Section verdict_section(const StudyResults& r) {
 
 void add_highlights(Report& report, const StudyResults& r) {
   for (const MovementRow& row : r.movements) {
-    if (row.parameters != 6) continue;
+    if (row.model != kMnistNet) continue;
     report.highlights.push_back({"Copies and the wait before them", number(row.share_with_waits() * 100) + " %",
                                  "of the baseline's step, " + row.model + "; the study: 91 % (abstract)"});
     report.highlights.push_back({"Transfers alone", number(row.share_of_transfers() * 100) + " %", "of the same step"});
@@ -339,7 +352,7 @@ Report to_report(const StudyResults& r) {
   if (r.quick) report.warnings.emplace_back("A quick study: fewer nets, and a fraction of a second for each figure.");
   if (!r.matmuls.empty()) report.sections.push_back(computation(r));
   if (!r.movements.empty()) report.sections.push_back(memory(r));
-  if (!r.trainings.empty()) report.sections.push_back(training(r));
+  if (!r.trainings.empty() || !r.batches.empty()) report.sections.push_back(training(r));
   if (!r.cures.empty()) report.sections.push_back(cure_section(r));
   report.sections.push_back(verdict_section(r));
   add_highlights(report, r);

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <optional>
 
 #include "base/error.h"
 #include "study/study.h"
@@ -47,8 +46,10 @@ class Verdict {
           "backend. What follows tells what our kernels and the OpenCL calls cost here, and nothing of a phone's GPU.");
     computation();
     movement();
-    bandwidth_or_waiting();
+    bandwidth_or_synchronisation();
+    bound();
     crossover();
+    batches();
     cure();
     return std::move(words_);
   }
@@ -87,7 +88,7 @@ class Verdict {
   }
 
   [[nodiscard]] const MovementRow* mnist_movement() const {
-    return find_row(r_.movements, [](const MovementRow& row) { return row.batch == 32 && row.parameters == 6; });
+    return find_row(r_.movements, [](const MovementRow& row) { return row.model == kMnistNet; });
   }
 
   [[nodiscard]] std::vector<const CureRow*> cures_of_first() const {
@@ -103,34 +104,54 @@ class Verdict {
     });
   }
 
-  // The same bytes in one transfer: what that saves was waiting, what residency then saves was the bytes and the host.
-  void bandwidth_or_waiting() {
+  // What the baseline's movement costs is divided: one transfer instead of many saves synchronisation, the bytes take
+  // what the measured bandwidth says, and the host's optimizer and conversions have the rest.
+  void bandwidth_or_synchronisation() {
     const CureRow* tuned = cure_named("tuned kernels");
     const CureRow* together = cure_named("one transfer");
     const CureRow* resident = cure_named("resident");
-    if (tuned == nullptr || together == nullptr || resident == nullptr) return;
-    const double synchronisation = tuned->milliseconds - together->milliseconds;
-    const double bytes = together->milliseconds - resident->milliseconds;
-    const double crossing = tuned->counts.host_bytes / 2;
-    std::string text = str("**Bandwidth or synchronisation?** The same ", figure(tuned->counts.host_bytes / 1e6),
-                           " MB in one transfer each way instead of ", figure(tuned->counts.blocking),
-                           " blocking calls change the step from ", figure(tuned->milliseconds), " to ",
-                           figure(together->milliseconds), " ms; keeping state and optimizer on the device then to ",
-                           figure(resident->milliseconds), " ms. ");
-    if (r_.device_ceilings.to_host > 0 && r_.device_ceilings.to_device > 0) {
-      const double transfer = (crossing / r_.device_ceilings.to_host + crossing / r_.device_ceilings.to_device) * 1e3;
-      text += str("At the measured ", figure(r_.device_ceilings.to_host / 1e9), " GB/s these bytes take ",
-                  figure(transfer), " ms, ", percent(transfer / tuned->milliseconds), " of that step. ");
-    }
-    if (synchronisation <= 0 && bytes <= 0) {
-      text += "Neither costs anything that can be measured here.";
-    } else if (synchronisation > bytes) {
-      text +=
-          "Synchronisation weighs more than the bytes: the study's \"low bandwidth\" is not what holds this device.";
+    const Ceilings& ceilings = r_.device_ceilings;
+    if (tuned == nullptr || together == nullptr || resident == nullptr || ceilings.to_host <= 0 ||
+        ceilings.to_device <= 0)
+      return;
+    const double total = tuned->milliseconds - resident->milliseconds;
+    const double crossing = (tuned->counts.host_bytes - resident->counts.host_bytes) / 2;  // each way
+    const double bytes = (crossing / ceilings.to_host + crossing / ceilings.to_device) * 1e3;
+    const double synchronisation = std::max(tuned->milliseconds - together->milliseconds, 0.0);
+    const double host = std::max(total - bytes - synchronisation, 0.0);
+    std::string text =
+        str("**Bandwidth or synchronisation?** The baseline's movement costs ", figure(total), " ms of ",
+            figure(tuned->milliseconds), " a step (", tuned->model, "). Its ", figure(2 * crossing / 1e6), " MB take ",
+            figure(bytes), " ms at the measured ", figure(ceilings.to_device / 1e9), " and ",
+            figure(ceilings.to_host / 1e9), " GB/s; moving them in one transfer each way instead of ",
+            figure(tuned->counts.blocking), " blocking calls saves ", figure(synchronisation),
+            " ms; the host's optimizer, conversions and the wait that remains have ", figure(host), " ms. ");
+    if (total <= 0) {
+      text += "Here movement costs nothing that can be measured.";
+    } else if (bytes >= std::max(synchronisation, host)) {
+      text += "The bytes weigh most: the study's \"low bandwidth\" holds for this device.";
     } else {
-      text += "The bytes and the host's part weigh more than the synchronisation.";
+      text += str(synchronisation >= host ? "Synchronisation weighs most" : "The host's part weighs most",
+                  ": the study's \"low bandwidth\" is contradicted on this device.");
     }
     say(std::move(text));
+  }
+
+  // Which of its own ceilings the resident step comes nearer to.
+  void bound() {
+    const Ceilings& ceilings = r_.device_ceilings;
+    if (r_.trainings.empty() || ceilings.flops <= 0 || ceilings.bandwidth <= 0) return;
+    const TrainingRow& row = *std::ranges::max_element(r_.trainings, {}, &TrainingRow::flops);
+    const double seconds = row.resident.step / 1e3;
+    const double compute = row.flops / seconds / ceilings.flops;
+    const double memory = row.bytes / seconds / ceilings.bandwidth;
+    say(str("**Compute- or memory-bound?** The resident step of ", row.model, " does ",
+            figure(row.flops / seconds / 1e9), " GFLOP/s, ", percent(compute),
+            " of the device's multiply-adds, and moves ", figure(row.bytes / seconds / 1e9), " GB/s, ", percent(memory),
+            " of its memory's bandwidth (caches may serve a part of it): ",
+            std::max(compute, memory) < 0.1 ? "neither holds it, so launches and waiting do."
+            : compute > memory              ? "computation is the nearer ceiling."
+                                            : "memory is the nearer ceiling."));
   }
 
   // The smallest net of which the device is faster than the CPU, resident.
@@ -164,6 +185,26 @@ class Verdict {
                 " times the CPU's step (", slowest->model, "); resident, that net takes ",
                 figure(slowest->resident.step / slowest->cpu.step), " times.");
     say(std::move(text));
+  }
+
+  // For each net the smallest batch from which on the device is faster.
+  void batches() {
+    std::vector<std::string> models;
+    for (const BatchRow& row : r_.batches)
+      if (std::ranges::find(models, row.model) == models.end()) models.push_back(row.model);
+    for (const std::string& model : models) {
+      std::int64_t from = 0;  // 0: nowhere
+      std::int64_t largest = 0;
+      for (const BatchRow& row : r_.batches) {
+        if (row.model != model) continue;
+        largest = row.batch;
+        if (row.resident >= row.cpu) from = 0;
+        if (row.resident < row.cpu && from == 0) from = row.batch;
+      }
+      say(from > 0 ? str("Batch: ", model, " is faster on ", r_.device.id, " from a batch of ", from,
+                         " on (measured: up to ", largest, ").")
+                   : str("Batch: ", model, " is faster on the CPU up to the largest batch measured, ", largest, "."));
+    }
   }
 
   // The change that saves most.
