@@ -209,8 +209,9 @@ TEST(ReportHtml, TakesTablesThatAreEmptyOrRagged) {
 
 TEST(ReportHtml, LetsLongTextsHaveSeveralLines) {
   const std::string text(60, 'x');
-  const std::string html = table_html({.columns = {{"a"}, {"b"}}, .rows = {{"short", text}}});
+  const std::string html = table_html({.columns = {{"a"}, {"b"}}, .rows = {{"short", text}, {"short", "beside it"}}});
   EXPECT_TRUE(has(html, "<td class=\"long\">" + text)) << html;
+  EXPECT_TRUE(has(html, "<td class=\"long\">beside it"));
   EXPECT_TRUE(has(html, "<th scope=\"row\">short"));
 }
 

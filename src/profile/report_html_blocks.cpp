@@ -16,7 +16,7 @@ constexpr double kLargestFixed = 1e15;  // beyond, digits are noise: scientific 
 constexpr double kSmallestFixed = 1e-6;
 constexpr int kSignificantDigits = 4;
 constexpr int kMostDecimals = 12;
-constexpr std::size_t kLongText = 36;  // in bytes: a cell that may have several lines
+constexpr std::size_t kLongText = 36;  // in bytes: longer ones may have several lines
 
 std::string digits_of(double number, std::chars_format format, int precision) {
   char digits[64];
@@ -73,13 +73,18 @@ std::string inline_html(std::string_view text) {
 
 struct ColumnFacts {
   bool numeric = false;
+  bool wraps = false;  // has a text too long for one line
   double largest = 0;  // magnitude, of finite numbers
 };
 
 ColumnFacts facts_of(const Table& table, std::size_t column) {
   ColumnFacts facts;
   for (const std::vector<Cell>& row : table.rows) {
-    if (column >= row.size() || !std::holds_alternative<double>(row[column])) continue;
+    if (column >= row.size()) continue;
+    if (const auto* text = std::get_if<std::string>(&row[column])) {
+      facts.wraps = facts.wraps || text->size() > kLongText;
+      continue;
+    }
     facts.numeric = true;
     const double number = std::fabs(std::get<double>(row[column]));
     if (std::isfinite(number)) facts.largest = std::max(facts.largest, number);
@@ -98,7 +103,7 @@ std::string cell_html(const Cell& cell, const Column& column, const ColumnFacts&
   const std::string tag = first ? "th scope=\"row\"" : "td";
   const std::string end = first ? "</th>" : "</td>";
   if (const auto* text = std::get_if<std::string>(&cell)) {
-    const char* kind = text->size() > kLongText ? " class=\"long\"" : facts.numeric ? " class=\"number\"" : "";
+    const char* kind = facts.wraps ? " class=\"long\"" : facts.numeric ? " class=\"number\"" : "";
     return "<" + tag + kind + ">" + escape_html(*text) + end;
   }
   const double number = std::get<double>(cell);
