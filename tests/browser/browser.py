@@ -37,8 +37,8 @@ class Browser:
                      # The sandbox refuses to run as root and in many containers; the pages are our own.
                      "--no-sandbox"]
         self.log = open(os.path.join(self.profile.name, "stderr.txt"), "w+", encoding="utf-8", errors="replace")
-        self.process = subprocess.Popen(["bash", "-c", f'exec "$@" 3<&{ends[0]} 4>&{ends[1]}', "bash", *arguments, "about:blank"],
-                                        pass_fds=ends, stdout=self.log, stderr=self.log)
+        moved = ["bash", "-c", f'exec "$@" 3<&{ends[0]} 4>&{ends[1]}', "bash"]
+        self.process = subprocess.Popen([*moved, *arguments, "about:blank"], pass_fds=ends, stdout=self.log, stderr=self.log)
         for end in ends:
             os.close(end)
         self.buffer = b""
