@@ -20,6 +20,9 @@ struct DeviceInfo {
   std::string id;       // what --device takes: "cpu"
   std::string name;     // for people
   std::string details;  // instruction set, threads
+  // What tells it from others, driver included; empty: the details do. Those may hold what changes by the minute, as
+  // PoCL's memory does.
+  std::string identity = {};
 };
 
 // Memory on the device. Freed with the object, which must not outlive its backend.
