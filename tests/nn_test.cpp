@@ -97,6 +97,15 @@ TEST(Zoo, AnswersAnUnknownNameWithTheNamesThereAre) {
   EXPECT_THROW(static_cast<void>(layers_model(std::vector<std::int64_t>{784, 0, 10})), Error);
 }
 
+TEST(Zoo, TakesFullyConnectedNetsByTheirSizes) {
+  const Model model = find_model("mlp:784-256-128-16");
+  EXPECT_EQ(model.name, "mlp:784-256-128-16");
+  EXPECT_EQ(parameter_count(model), parameter_count(find_model("mlp")));
+  EXPECT_EQ(parameter_count(find_model("mlp:16-16")), 16 * 16 + 16);
+  for (const char* bad : {"mlp:", "mlp:16", "mlp:16-", "mlp:-16", "mlp:16--16", "mlp:16,16", "mlp:16-x", "mlp:16-0"})
+    EXPECT_THROW(static_cast<void>(find_model(bad)), Error) << bad;
+}
+
 TEST(Net, BatchNormWritesItsStatisticsOnlyInTraining) {
   const Model model{
       .name = "norm", .item = {4}, .outputs = 4, .forward = [](Net& net, Value x) { return net.batch_norm(x, "bn"); }};

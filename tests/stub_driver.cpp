@@ -394,6 +394,7 @@ cl_int CL_API_CALL stub_clReleaseCommandQueue(cl_command_queue object) { return 
 cl_int CL_API_CALL stub_clReleaseMemObject(cl_mem object) { return release<Memory>(object); }
 cl_int CL_API_CALL stub_clReleaseProgram(cl_program object) { return release<ProgramObject>(object); }
 cl_int CL_API_CALL stub_clReleaseKernel(cl_kernel object) { return release<Kernel>(object); }
+cl_int CL_API_CALL stub_clRetainEvent(cl_event object) { return retain<Event>(object); }
 cl_int CL_API_CALL stub_clReleaseEvent(cl_event object) { return release<Event>(object); }
 cl_int CL_API_CALL stub_clReleaseCommandBufferKHR(cl_command_buffer_khr object) { return release<Recording>(object); }
 cl_int CL_API_CALL stub_clReleaseRecordingQCOM(cl_recording_qcom object) { return release<Recording>(object); }

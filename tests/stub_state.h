@@ -23,6 +23,7 @@ struct Object {
   explicit Object(const char* k) : kind(k) {}
   virtual ~Object() = default;
   const char* kind;
+  int references = 1;
 };
 
 struct Context : Object {
@@ -127,9 +128,18 @@ H refuse(cl_int* error, cl_int code) {
 }
 
 template <typename T, typename H>
+cl_int retain(H handle) {
+  const auto object = find<T>(handle);
+  if (!object) return CL_INVALID_VALUE;
+  ++object->references;
+  return CL_SUCCESS;
+}
+
+template <typename T, typename H>
 cl_int release(H handle) {
-  if (!find<T>(handle)) return CL_INVALID_VALUE;
-  state().live.erase(static_cast<void*>(handle));
+  const auto object = find<T>(handle);
+  if (!object) return CL_INVALID_VALUE;
+  if (--object->references == 0) state().live.erase(static_cast<void*>(handle));
   return CL_SUCCESS;
 }
 

@@ -129,7 +129,8 @@ using LossFunction = std::function<Tensor(Builder& net, Tensor output, Tensor ta
 
 class Model {
  public:
-  [[nodiscard]] static Model named(const std::string& name);  // one of models()
+  // One of models(), or fully connected layers as in "mlp:784-256-128-16".
+  [[nodiscard]] static Model named(const std::string& name);
   // Fully connected, ReLU between: {784, 256, 10}.
   [[nodiscard]] static Model layers(const Sizes& sizes);
   // `item` is the shape of one input; `build` maps [N, item...] to [N, outputs].

@@ -10,7 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "backends/ceilings.h"
 #include "base/counters.h"
+#include "base/recorder.h"
 #include "graph/target.h"
 #include "plan/plan.h"
 
@@ -20,6 +22,7 @@ struct DeviceInfo {
   std::string id;       // what --device takes: "cpu"
   std::string name;     // for people
   std::string details;  // instruction set, threads
+  bool is_cpu = false;  // an OpenCL device may be the CPU, too (PoCL): it tells nothing of GPUs
   // What tells it from others, driver included; empty: the details do. Those may hold what changes by the minute, as
   // PoCL's memory does.
   std::string identity = {};
@@ -70,8 +73,9 @@ class Executable {
 };
 
 enum class MemoryKind : std::uint8_t {
-  plain,  // arena, State: the host reads and writes it by copies only
-  batch,  // filled by the host through map() while the device works on another
+  plain,    // arena, State: the host reads and writes it by copies only
+  batch,    // filled by the host through map() while the device works on another
+  staging,  // for bytes on their way between host and device: not zeroed
 };
 
 class Backend {
@@ -84,11 +88,17 @@ class Backend {
   // How many batches may be under way: a step's inputs come from one of so many slots.
   [[nodiscard]] virtual int batch_slots() const { return 1; }
 
-  // Zeroed; an Error (Code::no_memory) names the size if there is none.
+  // Zeroed, but for staging; an Error (Code::no_memory) names the size if there is none.
   [[nodiscard]] virtual std::unique_ptr<Memory> allocate(std::int64_t bytes, MemoryKind kind = MemoryKind::plain) = 0;
   // Both wait for everything submitted before.
   virtual void upload(Memory& memory, std::int64_t offset, std::span<const std::byte> bytes) = 0;
   virtual void download(const Memory& memory, std::int64_t offset, std::span<std::byte> bytes) = 0;
+  // As upload(), but returns at once: `bytes` must stay as they are until a later download() has returned.
+  virtual void upload_async(Memory& memory, std::int64_t offset, std::span<const std::byte> bytes) {
+    upload(memory, offset, bytes);
+  }
+  virtual void copy(const Memory& from, std::int64_t from_offset, Memory& to, std::int64_t to_offset,
+                    std::int64_t bytes) = 0;
   // The bytes of a batch memory, for the host to fill. Waits (asleep) only for the last run that reads this memory.
   [[nodiscard]] virtual std::span<std::byte> map(Memory& batch) = 0;
   virtual void unmap(Memory& batch) = 0;  // before the run that reads it
@@ -96,13 +106,23 @@ class Backend {
   [[nodiscard]] virtual std::unique_ptr<Executable> compile(const Plan& plan, const Bindings& bindings) = 0;
   // What has moved and waited so far. Zeros on devices that share the host's memory and thread.
   [[nodiscard]] virtual Counters counters() const { return {}; }
+  // Micro-benchmarks, a few seconds.
+  [[nodiscard]] virtual Ceilings measure_ceilings();
+};
+
+enum class KernelChoice : std::uint8_t {
+  tuned,
+  mnn,  // opencl: matrix products in the shape of MNN 1.1's kernel, everything else plain; for the study
 };
 
 struct BackendOptions {
-  int threads = 0;                  // cpu: 0 means one a core
-  bool self_test = true;            // opencl: check the kernels the first time a device is seen
-  bool replay = true;               // opencl: record the step and replay it where the device can
-  bool tuned = true;                // opencl: use the stored results of `stoker tune`
+  int threads = 0;        // cpu: 0 means one a core
+  bool self_test = true;  // opencl: check the kernels the first time a device is seen
+  bool replay = true;     // opencl: record the step and replay it where the device can
+  bool tuned = true;      // opencl: use the stored results of `stoker tune`
+  bool merge = true;      // opencl: small pieces of work share launches
+  KernelChoice kernels = KernelChoice::tuned;
+  Recorder* recorder = nullptr;     // is told what happens in a step, and when; plain enqueueing, no replay
   std::int64_t largest_buffer = 0;  // opencl: the arena is cut at so many bytes; 0: what the device allows
   // opencl: called before each kernel is compiled. What it throws ends the preparation.
   std::function<void()> interrupt;

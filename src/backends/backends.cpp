@@ -15,6 +15,10 @@ std::vector<std::size_t> scalar_outputs(const Plan& plan) {
   return list;
 }
 
+Ceilings Backend::measure_ceilings() {
+  fail(Code::unsupported, "device ", describe().id, " has no micro-benchmarks to measure its ceilings");
+}
+
 std::vector<DeviceInfo> list_devices() {
   std::vector<DeviceInfo> list{make_cpu_backend({})->describe()};
   for (DeviceInfo& device : opencl::list_opencl_devices()) list.push_back(std::move(device));

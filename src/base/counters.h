@@ -14,6 +14,8 @@ struct Counters {
   std::int64_t mapped_out = 0;  // looked at by the host through a mapping
   std::int64_t copied = 0;      // device to device
   // Calls.
+  std::int64_t read_calls = 0;
+  std::int64_t write_calls = 0;
   std::int64_t blocking_calls = 0;  // finish, wait, blocking read, write or map
   std::int64_t back_pressure = 0;   // waits for the batch buffer of two steps ago: apart
   std::int64_t launches = 0;        // kernels, those of a replayed recording included
@@ -33,6 +35,8 @@ struct Counters {
           a.mapped_in - b.mapped_in,
           a.mapped_out - b.mapped_out,
           a.copied - b.copied,
+          a.read_calls - b.read_calls,
+          a.write_calls - b.write_calls,
           a.blocking_calls - b.blocking_calls,
           a.back_pressure - b.back_pressure,
           a.launches - b.launches,

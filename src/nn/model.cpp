@@ -1,6 +1,7 @@
 #include "nn/model.h"
 
 #include <array>
+#include <charconv>
 
 #include "base/error.h"
 #include "nn/zoo.h"
@@ -15,6 +16,22 @@ Model mlp() {
   return model;
 }
 
+constexpr std::string_view kLayers = "mlp:";
+
+// "784-256-128-16".
+std::vector<std::int64_t> parse_sizes(std::string_view text) {
+  std::vector<std::int64_t> sizes;
+  for (const char* at = text.data(); at != text.data() + text.size();) {
+    if (!sizes.empty() && *at == '-') ++at;
+    const auto [end, error] = std::from_chars(at, text.data() + text.size(), sizes.emplace_back());
+    const bool separated = end == text.data() + text.size() || *end == '-';
+    require(error == std::errc() && separated, Code::bad_argument, "model ", kLayers, text,
+            ": write sizes with a dash between them, as in ", kLayers, "784-256-128-16");
+    at = end;
+  }
+  return sizes;
+}
+
 }  // namespace
 
 std::span<const Model> zoo() {
@@ -22,13 +39,19 @@ std::span<const Model> zoo() {
   return models;
 }
 
-const Model& find_model(std::string_view name) {
+Model find_model(std::string_view name) {
+  if (name.starts_with(kLayers)) {
+    Model model = layers_model(parse_sizes(name.substr(kLayers.size())));
+    model.name = name;
+    return model;
+  }
   std::string names;
   for (const Model& model : zoo()) {
     if (model.name == name) return model;
     names += (names.empty() ? "" : ", ") + model.name;
   }
-  fail(Code::bad_argument, "there is no model named '", name, "'; there are ", names);
+  fail(Code::bad_argument, "there is no model named '", name, "'; there are ", names,
+       ", and fully connected ones as in ", kLayers, "784-256-128-16");
 }
 
 Model layers_model(std::span<const std::int64_t> sizes) {

@@ -24,8 +24,8 @@ struct Model {
 };
 
 [[nodiscard]] std::span<const Model> zoo();
-// An Error lists the names there are.
-[[nodiscard]] const Model& find_model(std::string_view name);
+// One of the zoo, or fully connected layers as in "mlp:784-256-128-16". An Error lists the names there are.
+[[nodiscard]] Model find_model(std::string_view name);
 // Fully connected layers of these sizes, ReLU between them: `--layers 784,256,128,16`.
 [[nodiscard]] Model layers_model(std::span<const std::int64_t> sizes);
 [[nodiscard]] std::int64_t parameter_count(const Model& model);

@@ -40,8 +40,13 @@ class WritePlanner {
   // Whether `write` may be done in place; if so, that is remembered.
   bool take(const Graph& graph, const StateWrite& write) {
     const int writer = write.value.node;
-    if (taken_.contains(write.value) || !is_pointwise(graph.node(write.value))) return false;
     const std::vector<int>& readers = readers_[static_cast<std::size_t>(write.state)];
+    // A kernel may read the state's memory, even as an image, while it writes: only pointwise nodes can do without a
+    // copy. A transient state that nobody reads lies in a memory of its own.
+    const bool apart =
+        readers.empty() && graph.states[static_cast<std::size_t>(write.state)].role == StateRole::transient;
+    const Node& node = graph.node(write.value);
+    if (taken_.contains(write.value) || is_free(node) || !(apart || is_pointwise(node))) return false;
     const auto waits_for_writer = [&](int reader) { return reader != writer && reaches(graph, writer, reader); };
     if (std::ranges::any_of(readers, waits_for_writer)) return false;
     taken_.insert(write.value);
@@ -82,6 +87,14 @@ Value add_copy(Graph& graph, Value value, const std::string& name) {
   copy.fusion = std::make_shared<const Fusion>(Fusion{.extra = {{0, Access::full}}, .results = {ResultKind::store}});
   graph.nodes.push_back(std::move(copy));
   return {static_cast<int>(graph.nodes.size()) - 1, 0};
+}
+
+// Whether the value is that of a state that is itself written in this step.
+bool copies_written_state(const Graph& graph, const StateWrite& write) {
+  const Node& source = graph.node(storage_of(graph, write.value));
+  if (source.op->name != "state") return false;
+  const std::int64_t state = source.attrs.integer("index");
+  return std::ranges::any_of(graph.writes, [&](const StateWrite& other) { return other.state == state; });
 }
 
 // What an order's next node would do to the memory in use.
@@ -144,8 +157,7 @@ Graph with_safe_writes(Graph graph) {
     if (planner.take(graph, write)) continue;
     const std::string& name = graph.states[static_cast<std::size_t>(write.state)].name;
     // Two states may exchange their values, so the old value of one is put aside first.
-    if (graph.node(storage_of(graph, write.value)).op->name == "state")
-      write.value = add_copy(graph, write.value, name);
+    if (copies_written_state(graph, write)) write.value = add_copy(graph, write.value, name);
     write.value = add_copy(graph, write.value, name);
   }
   return graph;

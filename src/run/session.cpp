@@ -77,6 +77,9 @@ struct Session::Impl {
     backend = make_backend(options.device, {.threads = options.threads,
                                             .self_test = options.self_test,
                                             .replay = options.replay,
+                                            .merge = options.merge,
+                                            .kernels = options.kernels,
+                                            .recorder = options.recorder,
                                             .interrupt = options.interrupt,
                                             .note = options.note});
     const StepGraph step = build_step(model, options, options.accumulate > 1 ? StepKind::apply : StepKind::train, 1);
@@ -84,6 +87,11 @@ struct Session::Impl {
     for (std::size_t i = 0; i < state->states().size(); ++i) initialise(i, step.inits[i]);
     read_steps();
     slots.resize(static_cast<std::size_t>(backend->batch_slots()));
+    if (options.recorder != nullptr) {
+      fill_name = options.recorder->name("fill the batch");
+      submit_name = options.recorder->name("Session::submit");
+      collect_name = options.recorder->name("Session::collect");
+    }
   }
 
   void initialise(std::size_t i, const nn::Init& init) {
@@ -133,9 +141,11 @@ struct Session::Impl {
     for (auto& [key, entry] : cache) entry.executable.reset();
     grow(arena, plan.arena_bytes, MemoryKind::plain);
     for (const NamedValue& input : plan.graph.inputs) {
-      for (BatchSlot& batch : slots) grow(batch[input.name], plan.graph.spec(input.value).bytes(), MemoryKind::batch);
+      for (BatchSlot& batch : slots) grow(batch[input.name], plan.graph.spec(input.value).bytes(), batch_kind());
     }
   }
+
+  [[nodiscard]] MemoryKind batch_kind() const { return options.zero_copy ? MemoryKind::batch : MemoryKind::plain; }
 
   void grow(Shared& shared, std::int64_t bytes, MemoryKind kind) {
     if (shared.memory && shared.bytes >= bytes) return;
@@ -163,12 +173,18 @@ struct Session::Impl {
             "the targets must be ", bytes, " bytes, but are ", batch.targets.size());
     if (with_targets) check_labels(batch);
     slot = (slot + 1) % slots.size();
+    const Stopwatch watch(options.recorder);
     copy_in("items", std::as_bytes(batch.items));
     if (with_targets) copy_in("targets", batch.targets);
+    watch.stop(Activity::host, fill_name);
   }
 
   void copy_in(const std::string& input, std::span<const std::byte> bytes) {
     Memory& memory = *slots[slot].at(input).memory;
+    if (!options.zero_copy) {
+      backend->upload(memory, 0, bytes);
+      return;
+    }
     std::ranges::copy(bytes, backend->map(memory).begin());
     backend->unmap(memory);
   }
@@ -208,6 +224,7 @@ struct Session::Impl {
   }
 
   void submit(StepKind kind, const BatchView& batch, bool last) {
+    const Stopwatch watch(options.recorder);
     Compiled& step = compiled(kind, batch.count);
     const bool updates =
         kind == StepKind::train || (kind == StepKind::accumulate && (accumulated + 1 == options.accumulate || last));
@@ -224,6 +241,7 @@ struct Session::Impl {
     if (updates) ++steps;
     if (kind == StepKind::accumulate) accumulated = updates ? 0 : accumulated + 1;
     in_flight.back().steps_after = steps;
+    watch.stop(Activity::host, submit_name);
   }
 
   // Fetches the outcome if the run is done, or waits for it. False: it is not done yet.
@@ -287,7 +305,10 @@ struct Session::Impl {
   }
 
   std::optional<StepResult> collect(bool wait) {
-    if (in_flight.empty() || !resolve(in_flight.front(), wait)) return std::nullopt;
+    const Stopwatch watch(options.recorder);
+    const bool found = !in_flight.empty() && resolve(in_flight.front(), wait);
+    watch.stop(Activity::host, collect_name);
+    if (!found) return std::nullopt;
     return take_front();
   }
 
@@ -315,6 +336,10 @@ struct Session::Impl {
   std::deque<Submitted> in_flight;  // and what is done but not collected
   std::int64_t steps = 0;           // optimizer steps
   int accumulated = 0;              // micro-batches since the last update
+  // Of the recorder, if there is one.
+  int fill_name = 0;
+  int submit_name = 0;
+  int collect_name = 0;
 };
 
 Session::Session(nn::Model model, SessionOptions options)

@@ -32,11 +32,15 @@ struct SessionOptions {
   std::uint64_t seed = 1;
   std::string device = "cpu";
   int threads = 0;        // 0: one a core
-  bool self_test = true;  // these four are BackendOptions
+  bool self_test = true;  // these seven are BackendOptions
   bool replay = true;
+  bool merge = true;
+  KernelChoice kernels = KernelChoice::tuned;
+  Recorder* recorder = nullptr;
   std::function<void()> interrupt;
   std::function<void(const std::string&)> note;
   std::vector<std::string> passes_off;  // names of passes to leave out
+  bool zero_copy = true;                // batches are filled in place; else copied with blocking writes, for the study
 };
 
 // A batch in the caller's memory: `count` items and targets, densely packed.

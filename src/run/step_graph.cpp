@@ -32,8 +32,7 @@ class StepBuilder {
       : model_(model), options_(options), kind_(kind), batch_(batch), net_(b_, trains()) {}
 
   StepGraph build() {
-    const bool runs_model = kind_ != StepKind::apply;
-    if (runs_model) {
+    if (runs_model()) {
       forward();
     } else {
       declare_model_states();
@@ -46,6 +45,7 @@ class StepBuilder {
 
  private:
   [[nodiscard]] bool trains() const { return kind_ != StepKind::evaluate && kind_ != StepKind::predict; }
+  [[nodiscard]] bool runs_model() const { return kind_ != StepKind::apply && kind_ != StepKind::update; }
 
   void forward() {
     Shape shape{batch_};
@@ -79,7 +79,7 @@ class StepBuilder {
     return ops::reduce_sum(b_, ops::cast(b_, hits, DType::f32), {});
   }
 
-  // The apply step runs no model, but its states are the model's: a forward pass declares them, and is dead code.
+  // An update alone runs no model, but its states are the model's: a forward pass declares them, and is dead code.
   void declare_model_states() {
     Shape shape{1};
     for (const std::int64_t size : model_.item.dims()) shape.push_back(size);
@@ -115,15 +115,15 @@ class StepBuilder {
     std::vector<Parameter> parameters = trained_parameters();
     step_ = declare({"optimizer.step", {DType::i32, {}}, StateRole::counter});
     halted_ = declare({kHalted, {DType::f32, {}}, StateRole::transient});
-    if (kind_ == StepKind::apply) {
-      take_accumulated(parameters);
-    } else {
-      differentiate(parameters);
+    switch (kind_) {
+      case StepKind::apply: take_accumulated(parameters); break;
+      case StepKind::update: take_gradients(parameters); break;
+      default: differentiate(parameters);
     }
-    if (kind_ == StepKind::accumulate) {
-      accumulate(parameters);
-    } else {
-      apply(parameters);
+    switch (kind_) {
+      case StepKind::accumulate: accumulate(parameters); break;
+      case StepKind::gradients: leave_gradients(parameters); break;
+      default: apply(parameters);
     }
     finish_writes();
   }
@@ -139,12 +139,32 @@ class StepBuilder {
     require(!parameters.empty(), Code::bad_argument, "the loss depends on no parameter that is trained");
     b_.set_phase(Phase::backward);
     bad_ = ops::add(b_, ops::mul(b_, loss_, 0.0F), halted_);
+    watch(parameters);
+  }
+
+  void watch(const std::vector<Parameter>& parameters) {
     for (const Parameter& parameter : parameters) {
       // finite * 0 is 0; infinity * 0 and NaN * 0 are NaN. Channel sums first: the gradient's kernel makes them.
       b_.set_name(name_of(parameter));
       bad_ = ops::add(b_, bad_, total(ops::mul(b_, parameter.gradient, 0.0F)));
       bad_so_far_[parameter.state] = bad_;
     }
+  }
+
+  int own_gradient(const Parameter& parameter) {
+    const StateVar var = b_.graph().states[static_cast<std::size_t>(parameter.state)];
+    return b_.declare_state({gradient_state(var.name), var.spec, StateRole::transient, var.layout});
+  }
+
+  void leave_gradients(const std::vector<Parameter>& parameters) {
+    for (const Parameter& parameter : parameters) b_.write_state(own_gradient(parameter), parameter.gradient);
+  }
+
+  void take_gradients(std::vector<Parameter>& parameters) {
+    b_.set_phase(Phase::update);
+    for (Parameter& parameter : parameters) parameter.gradient = ops::state(b_, own_gradient(parameter));
+    bad_ = halted_;
+    watch(parameters);
   }
 
   [[nodiscard]] const std::string& name_of(const Parameter& parameter) const {
@@ -278,7 +298,7 @@ class StepBuilder {
   void finish_writes() {
     b_.set_phase(Phase::update);
     b_.set_name("statistics");
-    if (kind_ != StepKind::apply) {
+    if (runs_model()) {
       for (const StateWrite& write : net_.statistic_writes()) guarded_write(write.state, write.value, bad_);
     }
     b_.set_output("bad", bad_);

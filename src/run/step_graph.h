@@ -1,7 +1,8 @@
-// The graphs of a session: a whole training step (forward, loss, backward, update), evaluation, prediction, and the two
-// halves of a step with gradient accumulation.
+// The graphs of a session: a whole training step (forward, loss, backward, update), evaluation, prediction, the two
+// halves of a step with gradient accumulation, and those of a step whose update is made elsewhere.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "nn/net.h"
@@ -15,11 +16,16 @@ enum class StepKind : std::uint8_t {
   apply,       // the update from the gradients added up so far; no inputs
   evaluate,    // loss and correct answers
   predict,     // the model's output
+  gradients,   // forward and backward; each gradient is left in a state of its own
+  update,      // the update from those; no inputs
 };
 
 // The state that keeps `bad` from step to step: NaN after a step that was not finite, until the host, which may hear of
 // it some steps later, sets it to 0 again. Meanwhile no step changes State.
 inline constexpr const char* kHalted = "guard.halted";
+
+// Where StepKind::gradients leaves the gradient of a parameter and StepKind::update takes it from.
+[[nodiscard]] inline std::string gradient_state(const std::string& parameter) { return "gradient." + parameter; }
 
 struct StepGraph {
   Graph graph;

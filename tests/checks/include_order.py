@@ -12,8 +12,8 @@ import re
 import sys
 import tempfile
 
-LEVELS = ["base", "graph", "ops", "autodiff", "passes", "plan", "backends", "nn data formats", "run", "profile", "capi",
-          "cli"]
+LEVELS = ["base", "graph", "ops", "autodiff", "passes", "plan", "backends", "nn data formats", "run", "profile", "study",
+          "capi", "cli"]
 LEVEL = {folder: level for level, folders in enumerate(LEVELS) for folder in folders.split()}
 ALLOWED = {("data", "formats")}
 # Within backends/, a backend knows the shared files and itself, never another backend; the list of backends (a .cpp

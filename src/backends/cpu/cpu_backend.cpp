@@ -8,9 +8,11 @@
 #include <map>
 #include <string>
 
+#include "backends/cpu/ceilings.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/kernels/pointwise.h"
 #include "backends/host_memory.h"
+#include "backends/recorded.h"
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "base/threads.h"
@@ -98,13 +100,23 @@ class Results {
 
 class CpuExecutable : public Executable {
  public:
-  CpuExecutable(std::vector<Kernel> kernels, std::vector<std::vector<float>> constants, Results results,
-                ThreadPool& pool)
-      : kernels_(std::move(kernels)), constants_(std::move(constants)), results_(std::move(results)), pool_(pool) {}
+  CpuExecutable(const Plan& plan, std::vector<Kernel> kernels, std::vector<std::vector<float>> constants,
+                Results results, ThreadPool& pool, Recorder* recorder)
+      : kernels_(std::move(kernels)),
+        constants_(std::move(constants)),
+        results_(std::move(results)),
+        pool_(pool),
+        recorder_(recorder) {
+    if (recorder_ != nullptr) register_steps(plan);
+  }
 
   void run(int) override {
     const FlushDenormals flush;  // the pool's threads do so too
-    for (const Kernel& kernel : kernels_) kernel(pool_);
+    if (recorder_ != nullptr && recorder_->is_on()) {
+      run_recorded();
+    } else {
+      for (const Kernel& kernel : kernels_) kernel(pool_);
+    }
     results_.keep();
   }
 
@@ -127,21 +139,56 @@ class CpuExecutable : public Executable {
   }
 
  private:
+  // One kernel a step.
+  void register_steps(const Plan& plan) {
+    RecordedExecutable executable{.steps = recorded_steps(plan), .launches = {}};
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+      const RecordedStep& step = executable.steps[i];
+      const Node& node = plan.graph.nodes[static_cast<std::size_t>(plan.steps[i].node)];
+      names_.push_back(recorder_->name(node.op->name));
+      executable.launches.push_back(
+          {.kernel = node.op->name, .steps = {static_cast<int>(i)}, .flops = step.flops, .bytes = step.bytes});
+    }
+    recorded_ = recorder_->add(std::move(executable));
+  }
+
+  // The thread that trains works as well; a kernel's time is that of the device.
+  void run_recorded() {
+    std::int64_t begin = Recorder::now();
+    for (std::size_t i = 0; i < kernels_.size(); ++i) {
+      kernels_[i](pool_);
+      const std::int64_t end = Recorder::now();
+      recorder_->add(Interval{.activity = Activity::kernel,
+                              .track = Track::device,
+                              .what = names_[i],
+                              .executable = recorded_,
+                              .launch = static_cast<int>(i),
+                              .begin = begin,
+                              .end = end});
+      begin = Recorder::now();
+    }
+  }
+
   std::vector<Kernel> kernels_;
   std::vector<std::vector<float>> constants_;  // what constant places point into
   Results results_;
   ThreadPool& pool_;
+  Recorder* recorder_;      // null: nothing is measured
+  std::vector<int> names_;  // of the kernels, in the recorder
+  int recorded_ = -1;       // in the recorder's executables
 };
 
 class CpuBackend : public Backend {
  public:
-  explicit CpuBackend(const BackendOptions& options) : pool_(options.threads), target_(kernels_, pool_.threads()) {
+  explicit CpuBackend(const BackendOptions& options)
+      : pool_(options.threads), target_(kernels_, pool_.threads()), recorder_(options.recorder) {
     require(options.threads >= 0 && options.threads <= 256, Code::bad_argument, "threads must be in 0..256, not ",
             options.threads);
   }
 
   [[nodiscard]] DeviceInfo describe() const override {
-    return {"cpu", "CPU", str(numerics_key(), ", ", pool_.threads(), pool_.threads() == 1 ? " thread" : " threads")};
+    return {"cpu", "CPU", str(numerics_key(), ", ", pool_.threads(), pool_.threads() == 1 ? " thread" : " threads"),
+            true};
   }
   [[nodiscard]] const Target& target() const override { return target_; }
 
@@ -166,6 +213,13 @@ class CpuBackend : public Backend {
       std::memcpy(bytes.data(), dynamic_cast<const HostMemory&>(memory).data() + offset, bytes.size());
   }
 
+  void copy(const Memory& from, std::int64_t from_offset, Memory& to, std::int64_t to_offset,
+            std::int64_t bytes) override {
+    DCHECK(from_offset + bytes <= from.bytes() && to_offset + bytes <= to.bytes());
+    std::memcpy(dynamic_cast<HostMemory&>(to).data() + to_offset,
+                dynamic_cast<const HostMemory&>(from).data() + from_offset, static_cast<std::size_t>(bytes));
+  }
+
   [[nodiscard]] std::span<std::byte> map(Memory& batch) override { return dynamic_cast<HostMemory&>(batch).span(); }
   void unmap(Memory&) override {}
 
@@ -184,9 +238,11 @@ class CpuBackend : public Backend {
     std::vector<const std::byte*> scalars;
     for (const std::size_t i : scalar_outputs(plan))
       scalars.push_back(pointer(plan, bindings, plan.outputs[i], constants));
-    return std::make_unique<CpuExecutable>(std::move(kernels), std::move(constants), Results(std::move(scalars)),
-                                           pool_);
+    return std::make_unique<CpuExecutable>(plan, std::move(kernels), std::move(constants), Results(std::move(scalars)),
+                                           pool_, recorder_);
   }
+
+  [[nodiscard]] Ceilings measure_ceilings() override { return cpu::measure_ceilings(pool_); }
 
  private:
   static std::byte* pointer(const Plan& plan, const Bindings& bindings, const Place& place,
@@ -208,6 +264,7 @@ class CpuBackend : public Backend {
   KernelTable kernels_;
   ThreadPool pool_;
   CpuTarget target_;
+  Recorder* recorder_;
 };
 
 }  // namespace

@@ -59,6 +59,7 @@ class NullBackend : public Backend {
   void download(const Memory&, std::int64_t, std::span<std::byte> bytes) override {
     std::memset(bytes.data(), 0, bytes.size());
   }
+  void copy(const Memory&, std::int64_t, Memory&, std::int64_t, std::int64_t) override {}
   [[nodiscard]] std::span<std::byte> map(Memory& batch) override { return dynamic_cast<HostMemory&>(batch).span(); }
   void unmap(Memory&) override {}
   [[nodiscard]] std::unique_ptr<Executable> compile(const Plan& plan, const Bindings&) override {

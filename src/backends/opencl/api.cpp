@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/opencl/errors.h"
+#include "backends/opencl/timeline.h"
 #include "base/error.h"
 
 namespace stoker::opencl {
@@ -23,24 +24,64 @@ std::string sizes(const std::array<std::size_t, 3>& n) { return str(n[0], "x", n
 
 }  // namespace
 
-class Api::EventSlot {
+class Api::Enqueue {
  public:
-  EventSlot(Api& api, Handle<cl_event>* handle) : api_(api), handle_(handle) {}
-  [[nodiscard]] cl_event* out() { return handle_ != nullptr ? &event_ : nullptr; }
+  // `handle`: where the event goes; null if nobody asked for it.
+  Enqueue(Api& api, Handle<cl_event>* handle, Call call, Activity activity, std::int64_t bytes = 0,
+          bool blocking = false)
+      : api_(api),
+        handle_(handle),
+        watch_(api.recorder_),
+        command_{.activity = activity, .what = api.name(call), .bytes = bytes, .blocking = blocking} {}
+  [[nodiscard]] cl_event* out() { return handle_ != nullptr || watch_.is_on() ? &event_ : nullptr; }
   // After the call's error was checked.
-  void keep() {
+  void keep(LaunchNumber number = {}) {
+    if (watch_.is_on()) record(number);
     if (handle_ == nullptr) return;
     *handle_ = Handle<cl_event>(api_, event_);
     ++api_.counters_.events_created;
   }
 
  private:
+  void record(LaunchNumber number) {
+    command_.number = number;
+    command_.called = watch_.begin();
+    command_.returned = Recorder::now();
+    // The caller and the timeline have the event, each for itself.
+    if (handle_ != nullptr && api_.functions_.clRetainEvent(event_) != CL_SUCCESS) return;
+    api_.timeline_->keep(Handle<cl_event>(api_, event_), command_);
+  }
+
   Api& api_;
   Handle<cl_event>* handle_;
+  Stopwatch watch_;
+  Command command_;
   cl_event event_ = nullptr;
 };
 
 Api::Api(std::shared_ptr<const Library> library) : library_(std::move(library)), functions_(library_->functions()) {}
+Api::~Api() = default;
+
+void Api::record_to(Recorder& recorder) {
+  constexpr std::array<const char*, kCalls> kNames{"clEnqueueNDRangeKernel",
+                                                   "clEnqueueReadBuffer",
+                                                   "clEnqueueWriteBuffer",
+                                                   "clEnqueueCopyBuffer",
+                                                   "clEnqueueFillBuffer",
+                                                   "clEnqueueMapBuffer",
+                                                   "clEnqueueUnmapMemObject",
+                                                   "replay",
+                                                   "clSetKernelArg",
+                                                   "clFlush",
+                                                   "clFinish",
+                                                   "clWaitForEvents",
+                                                   "clGetEventInfo",
+                                                   "clCreateBuffer",
+                                                   "clReleaseMemObject"};
+  for (std::size_t i = 0; i < kCalls; ++i) names_[i] = recorder.name(kNames[i]);
+  timeline_ = std::make_unique<Timeline>(*this, recorder);
+  recorder_ = &recorder;
+}
 
 template <typename T>
 Handle<T> Api::created(T object, cl_int error, const char* call, std::string_view what) {
@@ -75,7 +116,9 @@ Handle<cl_mem> Api::create_buffer(cl_context context, cl_mem_flags flags, std::i
   cl_int error = CL_SUCCESS;
   // OpenCL has no empty buffers; a plan may.
   const auto size = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 4));
+  const Stopwatch watch(recorder_);
   cl_mem buffer = functions_.clCreateBuffer(context, flags, size, nullptr, &error);
+  watch.stop(Activity::host, name(Call::make));
   return created(buffer, error, "clCreateBuffer", str("a buffer of ", bytes, " bytes"));
 }
 
@@ -168,54 +211,62 @@ std::size_t Api::group_limit(cl_kernel kernel, cl_device_id device) {
 }
 
 void Api::set_arg(cl_kernel kernel, int index, std::size_t bytes, const void* value) {
+  const Stopwatch watch(recorder_);
   check(functions_.clSetKernelArg(kernel, static_cast<cl_uint>(index), bytes, value), "clSetKernelArg", Asks::nothing,
         "argument ", index, " of ", bytes, " bytes");
+  watch.stop(Activity::launch, name(Call::set_arg));
 }
 
 void Api::enqueue_kernel(cl_command_queue queue, cl_kernel kernel, const std::array<std::size_t, 3>& global,
-                         const std::array<std::size_t, 3>& local, Handle<cl_event>* event) {
-  EventSlot slot(*this, event);
+                         const std::array<std::size_t, 3>& local, Handle<cl_event>* event, LaunchNumber number) {
+  Enqueue call(*this, event, Call::kernel, Activity::kernel);
   const cl_int error =
-      functions_.clEnqueueNDRangeKernel(queue, kernel, 3, nullptr, global.data(), local.data(), 0, nullptr, slot.out());
+      functions_.clEnqueueNDRangeKernel(queue, kernel, 3, nullptr, global.data(), local.data(), 0, nullptr, call.out());
   if (error != CL_SUCCESS)
     check(error, "clEnqueueNDRangeKernel", Asks::nothing, sizes(global), " work-items in groups of ", sizes(local));
-  slot.keep();
+  call.keep(number);
   ++counters_.launches;
 }
 
 void Api::read(cl_command_queue queue, cl_mem buffer, std::int64_t offset, std::span<std::byte> bytes, bool blocking,
                Handle<cl_event>* event) {
-  EventSlot slot(*this, event);
-  const cl_int error = bytes.empty() ? functions_.clEnqueueMarkerWithWaitList(queue, 0, nullptr, slot.out())
+  const auto size = static_cast<std::int64_t>(bytes.size());
+  Enqueue call(*this, event, Call::read, Activity::copy, size, blocking && !bytes.empty());
+  const cl_int error = bytes.empty() ? functions_.clEnqueueMarkerWithWaitList(queue, 0, nullptr, call.out())
                                      : functions_.clEnqueueReadBuffer(queue, buffer, blocking ? CL_TRUE : CL_FALSE,
                                                                       static_cast<std::size_t>(offset), bytes.size(),
-                                                                      bytes.data(), 0, nullptr, slot.out());
+                                                                      bytes.data(), 0, nullptr, call.out());
   check(error, "clEnqueueReadBuffer", Asks::nothing, bytes.size(), " bytes");
-  slot.keep();
-  counters_.read += static_cast<std::int64_t>(bytes.size());
+  call.keep();
+  counters_.read += size;
+  if (!bytes.empty()) ++counters_.read_calls;
   if (blocking && !bytes.empty()) ++counters_.blocking_calls;
 }
 
 void Api::write(cl_command_queue queue, cl_mem buffer, std::int64_t offset, std::span<const std::byte> bytes,
                 bool blocking, Handle<cl_event>* event) {
-  EventSlot slot(*this, event);
-  const cl_int error = bytes.empty() ? functions_.clEnqueueMarkerWithWaitList(queue, 0, nullptr, slot.out())
+  const auto size = static_cast<std::int64_t>(bytes.size());
+  Enqueue call(*this, event, Call::write, Activity::copy, size, blocking && !bytes.empty());
+  const cl_int error = bytes.empty() ? functions_.clEnqueueMarkerWithWaitList(queue, 0, nullptr, call.out())
                                      : functions_.clEnqueueWriteBuffer(queue, buffer, blocking ? CL_TRUE : CL_FALSE,
                                                                        static_cast<std::size_t>(offset), bytes.size(),
-                                                                       bytes.data(), 0, nullptr, slot.out());
+                                                                       bytes.data(), 0, nullptr, call.out());
   check(error, "clEnqueueWriteBuffer", Asks::nothing, bytes.size(), " bytes");
-  slot.keep();
-  counters_.written += static_cast<std::int64_t>(bytes.size());
+  call.keep();
+  counters_.written += size;
+  if (!bytes.empty()) ++counters_.write_calls;
   if (blocking && !bytes.empty()) ++counters_.blocking_calls;
 }
 
 void Api::copy(cl_command_queue queue, cl_mem from, std::int64_t from_offset, cl_mem to, std::int64_t to_offset,
                std::int64_t bytes) {
   if (bytes == 0) return;
+  Enqueue call(*this, nullptr, Call::copy, Activity::copy, bytes);
   check(functions_.clEnqueueCopyBuffer(queue, from, to, static_cast<std::size_t>(from_offset),
                                        static_cast<std::size_t>(to_offset), static_cast<std::size_t>(bytes), 0, nullptr,
-                                       nullptr),
+                                       call.out()),
         "clEnqueueCopyBuffer", Asks::nothing, bytes, " bytes");
+  call.keep();
   counters_.copied += bytes;
 }
 
@@ -223,45 +274,55 @@ void Api::fill_zero(cl_command_queue queue, cl_mem buffer, std::int64_t bytes) {
   if (bytes == 0) return;
   const cl_uint zero = 0;
   const std::size_t pattern = bytes % 4 == 0 ? 4 : 1;
+  Enqueue call(*this, nullptr, Call::fill, Activity::copy, bytes);
   check(functions_.clEnqueueFillBuffer(queue, buffer, &zero, pattern, 0, static_cast<std::size_t>(bytes), 0, nullptr,
-                                       nullptr),
+                                       call.out()),
         "clEnqueueFillBuffer", Asks::memory, bytes, " bytes");
+  call.keep();
 }
 
 std::byte* Api::map(cl_command_queue queue, cl_mem buffer, std::int64_t bytes, bool for_writing,
                     Handle<cl_event>& event) {
-  EventSlot slot(*this, &event);
+  Enqueue call(*this, &event, Call::map, Activity::copy, bytes);
   const cl_map_flags flags = for_writing ? CL_MAP_WRITE_INVALIDATE_REGION : CL_MAP_READ;
   cl_int error = CL_SUCCESS;
   void* pointer = functions_.clEnqueueMapBuffer(queue, buffer, CL_FALSE, flags, 0,
                                                 static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)), 0, nullptr,
-                                                slot.out(), &error);
+                                                call.out(), &error);
   check(error, "clEnqueueMapBuffer", Asks::memory, bytes, " bytes");
-  slot.keep();
+  call.keep();
   require(pointer != nullptr, Code::device, "OpenCL: clEnqueueMapBuffer gave nothing and no error: ", bytes, " bytes");
   (for_writing ? counters_.mapped_in : counters_.mapped_out) += bytes;
   return static_cast<std::byte*>(pointer);
 }
 
 void Api::unmap(cl_command_queue queue, cl_mem buffer, std::byte* pointer) {
-  check(functions_.clEnqueueUnmapMemObject(queue, buffer, pointer, 0, nullptr, nullptr), "clEnqueueUnmapMemObject",
+  Enqueue call(*this, nullptr, Call::unmap, Activity::copy);
+  check(functions_.clEnqueueUnmapMemObject(queue, buffer, pointer, 0, nullptr, call.out()), "clEnqueueUnmapMemObject",
         Asks::nothing, "a buffer that the host has filled");
+  call.keep();
 }
 
 void Api::flush(cl_command_queue queue) {
+  const Stopwatch watch(recorder_);
   check(functions_.clFlush(queue), "clFlush", Asks::nothing, "the queue");
+  watch.stop(Activity::launch, name(Call::flush));
   ++counters_.flushes;
 }
 
 void Api::finish(cl_command_queue queue) {
   ++counters_.blocking_calls;
+  const Stopwatch watch(recorder_);
   check(functions_.clFinish(queue), "clFinish", Asks::nothing, "the queue's work");
+  watch.stop(Activity::wait, name(Call::finish));
 }
 
 void Api::wait(cl_event event, Wait kind) {
   if (kind == Wait::blocking) ++counters_.blocking_calls;
   if (kind == Wait::back_pressure) ++counters_.back_pressure;
+  const Stopwatch watch(recorder_);
   const cl_int error = functions_.clWaitForEvents(1, &event);
+  watch.stop(Activity::wait, name(Call::wait));
   if (error == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) {
     const cl_int status = status_of(event);
     check(status < 0 ? status : error, "clWaitForEvents", Asks::nothing, "a command failed on the device");
@@ -271,8 +332,10 @@ void Api::wait(cl_event event, Wait kind) {
 
 cl_int Api::status_of(cl_event event) {
   cl_int status = CL_QUEUED;
+  const Stopwatch watch(recorder_);
   check(functions_.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, nullptr),
         "clGetEventInfo", Asks::nothing, "whether a command is done");
+  watch.stop(Activity::launch, name(Call::poll));
   return status;
 }
 
@@ -290,6 +353,25 @@ std::pair<std::uint64_t, std::uint64_t> Api::profile(cl_event event) {
   check(functions_.clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof(end), &end, nullptr),
         "clGetEventProfilingInfo", Asks::nothing, "when a command ended");
   return {start, end};
+}
+
+std::array<std::uint64_t, 4> Api::times_of(cl_event event) {
+  std::array<std::uint64_t, 4> times{};
+  if (functions_.clWaitForEvents(1, &event) != CL_SUCCESS) return times;
+  constexpr std::array<cl_profiling_info, 4> kMoments{CL_PROFILING_COMMAND_QUEUED, CL_PROFILING_COMMAND_SUBMIT,
+                                                      CL_PROFILING_COMMAND_START, CL_PROFILING_COMMAND_END};
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    cl_ulong time = 0;
+    if (functions_.clGetEventProfilingInfo(event, kMoments[i], sizeof(time), &time, nullptr) == CL_SUCCESS)
+      times[i] = time;
+  }
+  return times;
+}
+
+void Api::release(cl_mem object) noexcept {
+  const Stopwatch watch(recorder_);
+  functions_.clReleaseMemObject(object);
+  watch.stop(Activity::host, name(Call::release));
 }
 
 bool Api::has_command_buffers() const {
@@ -320,10 +402,10 @@ void Api::end_recording(cl_command_buffer_khr recording) {
 
 void Api::enqueue_recording(cl_command_queue queue, cl_command_buffer_khr recording, std::int64_t launches,
                             Handle<cl_event>& event) {
-  EventSlot slot(*this, &event);
-  check(functions_.clEnqueueCommandBufferKHR(1, &queue, recording, 0, nullptr, slot.out()), "clEnqueueCommandBufferKHR",
+  Enqueue call(*this, &event, Call::recording, Activity::kernel);
+  check(functions_.clEnqueueCommandBufferKHR(1, &queue, recording, 0, nullptr, call.out()), "clEnqueueCommandBufferKHR",
         Asks::nothing, "a recording of ", launches, " launches");
-  slot.keep();
+  call.keep();
   counters_.launches += launches;
   ++counters_.replays;
 }
@@ -363,11 +445,11 @@ void Api::end_recording(cl_recording_qcom recording) {
 
 void Api::enqueue_recording(cl_command_queue queue, cl_recording_qcom recording, std::int64_t launches,
                             Handle<cl_event>& event) {
-  EventSlot slot(*this, &event);
+  Enqueue call(*this, &event, Call::recording, Activity::kernel);
   check(functions_.clEnqueueRecordingQCOM(queue, recording, 0, nullptr, 0, nullptr, 0, nullptr, 0, nullptr, 0, nullptr,
-                                          slot.out()),
+                                          call.out()),
         "clEnqueueRecordingQCOM", Asks::nothing, "a recording of ", launches, " launches");
-  slot.keep();
+  call.keep();
   counters_.launches += launches;
   ++counters_.replays;
 }

@@ -14,6 +14,7 @@
 
 #include "backends/opencl/library.h"
 #include "base/counters.h"
+#include "base/recorder.h"
 
 namespace stoker::opencl {
 
@@ -47,9 +48,24 @@ enum class Wait : std::uint8_t {
   finished,       // known to be done: counted as nothing
 };
 
+// What a launch is to a recorder (Interval).
+struct LaunchNumber {
+  int executable = -1;
+  int launch = -1;
+};
+
+class Timeline;
+
 class Api {
  public:
   explicit Api(std::shared_ptr<const Library> library);
+  ~Api();
+  Api(const Api&) = delete;
+  Api& operator=(const Api&) = delete;
+
+  // Every call from now on is told to the recorder, which must outlive the Api, as are the commands of queues that were
+  // made with profiling.
+  void record_to(Recorder& recorder);
 
   [[nodiscard]] const Counters& counters() const { return counters_; }
   [[nodiscard]] const Library& library() const { return *library_; }
@@ -73,7 +89,8 @@ class Api {
   void set_arg(cl_kernel kernel, int index, std::size_t bytes, const void* value);
   // `event` may be null; an event given back belongs to the caller.
   void enqueue_kernel(cl_command_queue queue, cl_kernel kernel, const std::array<std::size_t, 3>& global,
-                      const std::array<std::size_t, 3>& local, Handle<cl_event>* event = nullptr);
+                      const std::array<std::size_t, 3>& local, Handle<cl_event>* event = nullptr,
+                      LaunchNumber number = {});
   void read(cl_command_queue queue, cl_mem buffer, std::int64_t offset, std::span<std::byte> bytes, bool blocking,
             Handle<cl_event>* event = nullptr);
   void write(cl_command_queue queue, cl_mem buffer, std::int64_t offset, std::span<const std::byte> bytes,
@@ -91,6 +108,9 @@ class Api {
   [[nodiscard]] bool is_done(cl_event event);
   // Start and end of the command, in nanoseconds of the device's clock; the queue must be a profiling one.
   [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> profile(cl_event event);
+
+  // Queued, submitted, start and end of a command, which is waited for; not counted. Zeros: the driver does not say.
+  [[nodiscard]] std::array<std::uint64_t, 4> times_of(cl_event event);
 
   // Keeps the host's memory that a failed command may yet write to, for as long as the Api lives.
   void keep(std::shared_ptr<const void> memory) { kept_.push_back(std::move(memory)); }
@@ -117,7 +137,7 @@ class Api {
   // What Handle calls; failures are ignored, as nothing can be done about them.
   void release(cl_context object) noexcept { functions_.clReleaseContext(object); }
   void release(cl_command_queue object) noexcept { functions_.clReleaseCommandQueue(object); }
-  void release(cl_mem object) noexcept { functions_.clReleaseMemObject(object); }
+  void release(cl_mem object) noexcept;
   void release(cl_program object) noexcept { functions_.clReleaseProgram(object); }
   void release(cl_kernel object) noexcept { functions_.clReleaseKernel(object); }
   void release(cl_event object) noexcept { functions_.clReleaseEvent(object); }
@@ -125,18 +145,41 @@ class Api {
   void release(cl_recording_qcom object) noexcept { functions_.clReleaseRecordingQCOM(object); }
 
  private:
-  // Where a call leaves its event; null if nobody asked for one.
-  class EventSlot;
+  // A call that enqueues a command, its event, and what a recorder is told of it.
+  class Enqueue;
+  // The calls that a recorder sees, by name.
+  enum class Call : std::uint8_t {
+    kernel,
+    read,
+    write,
+    copy,
+    fill,
+    map,
+    unmap,
+    recording,
+    set_arg,
+    flush,
+    finish,
+    wait,
+    poll,
+    make,
+    release
+  };
+  static constexpr std::size_t kCalls = 15;
 
   template <typename T>
   [[nodiscard]] Handle<T> created(T object, cl_int error, const char* call, std::string_view what);
   [[nodiscard]] Handle<cl_program> built(Handle<cl_program> program, cl_device_id device, const std::string& options);
   [[nodiscard]] std::string build_log(cl_program program, cl_device_id device);
   [[nodiscard]] cl_int status_of(cl_event event);
+  [[nodiscard]] int name(Call call) const { return names_[static_cast<std::size_t>(call)]; }
 
   std::shared_ptr<const Library> library_;
   Functions functions_;
   Counters counters_;
+  Recorder* recorder_ = nullptr;
+  std::array<int, kCalls> names_{};  // of the recorder
+  std::unique_ptr<Timeline> timeline_;
   std::vector<std::shared_ptr<const void>> kept_;
 };
 

@@ -59,7 +59,7 @@ void Binder::allocate() {
     const std::vector<std::int32_t> words = resolved(*table);
     std::memcpy(own_bytes_.data() + at, words.data(), words.size() * sizeof(std::int32_t));
   }
-  if (!own_bytes_.empty()) own_->upload(ring_bytes_, own_bytes_);
+  if (!own_bytes_.empty()) own_->upload(ring_bytes_, own_bytes_, true);
 }
 
 // A table's offsets are the same for every batch slot: a batch buffer holds one tensor.

@@ -40,6 +40,7 @@ struct Device {
   std::string platform;  // CL_PLATFORM_NAME and CL_PLATFORM_VERSION
   std::string extensions;
   Family family = Family::other;
+  bool type_is_cpu = false;  // CL_DEVICE_TYPE, whatever STOKER_OPENCL_FAMILY takes it for
   int compute_units = 1;
   int native_width = 4;  // floats of a native vector register; 4 on phones' GPUs
   std::size_t max_group = 1;

@@ -138,8 +138,8 @@ Device query_device(const Functions& cl, cl_device_id id, const std::string& pla
   require(ask.value<cl_bool>(CL_DEVICE_AVAILABLE) == CL_TRUE, Code::device, device.name, " is not available");
   require(ask.value<cl_bool>(CL_DEVICE_COMPILER_AVAILABLE) == CL_TRUE, Code::device, device.name, " has no compiler");
   require(device.version >= "OpenCL 1.2", Code::device, device.name, " is ", device.version, "; 1.2 is needed");
-  const bool is_cpu = (ask.value<cl_device_type>(CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
-  device.family = family_to_use(classify(device.name, device.vendor, is_cpu));
+  device.type_is_cpu = (ask.value<cl_device_type>(CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
+  device.family = family_to_use(classify(device.name, device.vendor, device.type_is_cpu));
   fill_limits(device, ask);
   device.fp16 = has_extension(device.extensions, "cl_khr_fp16");
   if (has_extension(device.extensions, "cl_khr_command_buffer")) fill_command_buffers(device, ask);
@@ -237,6 +237,7 @@ DeviceInfo describe(const Device& device) {
           .details = str(device.version, ", driver ", device.driver, ", ", to_string(device.family), ", ",
                          device.compute_units, " compute units, ", device.global_bytes >> 20, " MiB, ",
                          replay_of(device), ", ", images_of(device)),
+          .is_cpu = device.type_is_cpu,
           .identity = device.key()};
 }
 

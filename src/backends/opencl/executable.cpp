@@ -3,10 +3,11 @@
 #include <algorithm>
 
 #include "backends/opencl/binder.h"
+#include "backends/opencl/plan_work.h"
 #include "backends/opencl/replay.h"
 #include "backends/opencl/ring.h"
 #include "backends/opencl/stages.h"
-#include "backends/opencl/target.h"
+#include "backends/recorded.h"
 #include "base/error.h"
 
 namespace stoker::opencl {
@@ -15,30 +16,9 @@ namespace {
 // A cautious guess at a launch's seconds, to cut submissions before a driver's watchdog does: a slow phone's GPU.
 double estimated_seconds(const Cost& cost) { return cost.flops / 10e9 + cost.bytes / 4e9 + 50e-6; }
 
-std::vector<Place> scalar_results(const Plan& plan) {
-  std::vector<Place> places;
-  for (const std::size_t output : scalar_outputs(plan)) places.push_back(plan.outputs[output]);
-  return places;
-}
-
 // The work of all steps in order, and the results' way into the ring.
 std::vector<StepWork> work_of(const Runtime& runtime, const Plan& plan, const Ring& ring) {
-  std::vector<StepWork> all;
-  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-    const Step& step = plan.steps[i];
-    const Node& node = plan.graph.nodes[static_cast<std::size_t>(step.node)];
-    const KernelContext context{.graph = plan.graph,
-                                .node = node,
-                                .inputs = step.inputs,
-                                .outputs = step.outputs,
-                                .scratch = step.scratch,
-                                .device = runtime.device,
-                                .tuning = runtime.tuning};
-    std::vector<Place> writes = step.outputs;
-    if (step.scratch.kind != Place::Kind::none) writes.push_back(step.scratch);
-    for (Work& work : find_kernel(node)->prepare(context))
-      all.push_back({static_cast<int>(i), std::move(work), step.inputs, writes});
-  }
+  std::vector<StepWork> all = plan_work(plan, runtime.device, runtime.tuning);
   if (ring.bytes() > 0) {
     const Place place{.kind = Place::Kind::constant, .index = Binder::kRing, .bytes = ring.bytes()};
     all.push_back({static_cast<int>(plan.steps.size()) - 1, ring.append_stage(place), {}, {}});
@@ -61,6 +41,16 @@ std::array<std::size_t, 3> fitting_group(const Launch& launch, std::size_t limit
   return local;
 }
 
+RecordedExecutable recorded(const Plan& plan, std::span<const MergedLaunch> launches) {
+  RecordedExecutable executable{.steps = recorded_steps(plan), .launches = {}};
+  for (const MergedLaunch& merged : launches) {
+    const Launch& launch = merged.launch;
+    executable.launches.push_back(
+        {.kernel = launch.kernel, .steps = merged.steps, .flops = launch.cost.flops, .bytes = launch.cost.bytes});
+  }
+  return executable;
+}
+
 class ClExecutable : public Executable {
  public:
   ClExecutable(const Runtime& runtime, const Plan& plan, const Bindings& bindings)
@@ -69,12 +59,14 @@ class ClExecutable : public Executable {
         steps_(plan.steps.size()),
         ring_(runtime.api, runtime.queue, scalar_results(plan)),
         binder_(runtime.api, runtime.context, runtime.queue, runtime.device, plan, bindings_, runtime.piece_bytes) {
-    launches_ = merge_stages(work_of(runtime, plan, ring_), runtime.device,
-                             [&](const Place& place) { return binder_.buffer_number(place); });
+    launches_ = merge_stages(
+        work_of(runtime, plan, ring_), runtime.device, [&](const Place& place) { return binder_.buffer_number(place); },
+        runtime.merge);
     for (const MergedLaunch& launch : launches_) binder_.announce(launch.launch);
     binder_.reserve_ring(ring_.bytes());
     binder_.allocate();
     if (ring_.bytes() > 0) ring_.bind(binder_.ring());
+    if (runtime.recorder != nullptr) recorded_ = runtime.recorder->add(recorded(plan, launches_));
     const int slots = std::max(1, static_cast<int>(bindings.batches.size()));
     for (int slot = 0; slot < slots; ++slot) bind_slot(slot);
     runtime.programs.save();
@@ -89,7 +81,8 @@ class ClExecutable : public Executable {
   void warm_up(int slot) override {
     for (const PreparedLaunch& prepared : prepared_[static_cast<std::size_t>(slot)]) {
       if (runtime_.interrupt) runtime_.interrupt();
-      runtime_.api.enqueue_kernel(runtime_.queue, prepared.kernel, prepared.global, prepared.local);
+      runtime_.api.enqueue_kernel(runtime_.queue, prepared.kernel, prepared.global, prepared.local, nullptr,
+                                  prepared.number);
       runtime_.api.finish(runtime_.queue);
     }
     ring_.submitted();
@@ -139,7 +132,8 @@ class ClExecutable : public Executable {
       prepared.push_back({.kernel = kernel.get(),
                           .global = launch.global,
                           .local = fitting_group(launch, runtime_.api.group_limit(kernel.get(), runtime_.id)),
-                          .seconds = estimated_seconds(launch.cost)});
+                          .seconds = estimated_seconds(launch.cost),
+                          .number = {recorded_, static_cast<int>(i)}});
     }
     recordings_.push_back(record(runtime_.api, runtime_.context, runtime_.id, runtime_.queue, runtime_.device, prepared,
                                  runtime_.replay));
@@ -158,6 +152,7 @@ class ClExecutable : public Executable {
   Runtime runtime_;
   Bindings bindings_;
   std::size_t steps_;
+  int recorded_ = -1;  // in the recorder's executables
   std::vector<MergedLaunch> launches_;
   Ring ring_;
   Binder binder_;

@@ -24,6 +24,8 @@ struct Runtime {
   const Tuning& tuning;
   Programs& programs;
   bool replay = true;
+  bool merge = true;
+  Recorder* recorder = nullptr;     // is told of the launches
   std::function<void()> interrupt;  // called before each kernel of warm_up()
   std::int64_t piece_bytes = 0;     // Target::largest_buffer()
 };

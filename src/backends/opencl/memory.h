@@ -17,7 +17,8 @@ struct Where {
 
 class DeviceMemory : public Memory {
  public:
-  // Zeroed. `piece_bytes` is Target::largest_buffer(): nothing that is planned lies across a multiple of it.
+  // Zeroed, but for staging. `piece_bytes` is Target::largest_buffer(): nothing that is planned lies across a multiple
+  // of it.
   DeviceMemory(Api& api, cl_context context, cl_command_queue queue, std::int64_t bytes, MemoryKind kind,
                std::int64_t piece_bytes);
   ~DeviceMemory() override;
@@ -27,10 +28,13 @@ class DeviceMemory : public Memory {
   [[nodiscard]] std::int64_t bytes() const override { return bytes_; }
   [[nodiscard]] Where at(std::int64_t offset) const;
 
-  void upload(std::int64_t offset, std::span<const std::byte> bytes);
+  void upload(std::int64_t offset, std::span<const std::byte> bytes, bool blocking);
   void download(std::int64_t offset, std::span<std::byte> bytes) const;
 
-  // Batch memory. begin_map() asks the queue for a mapping, behind the steps submitted so far; map() waits for it.
+  void copy_to(std::int64_t offset, DeviceMemory& to, std::int64_t to_offset, std::int64_t bytes) const;
+
+  // Batch memory (other memory is not mapped). begin_map() asks the queue for a mapping, behind the steps submitted so
+  // far; map() waits for it.
   void begin_map();
   [[nodiscard]] std::span<std::byte> map();
   void unmap();
@@ -43,6 +47,7 @@ class DeviceMemory : public Memory {
   Api& api_;
   cl_command_queue queue_;
   std::int64_t bytes_;
+  MemoryKind kind_;
   std::int64_t piece_bytes_;
   std::vector<Handle<cl_mem>> pieces_;
   std::byte* mapped_ = nullptr;

@@ -1,8 +1,10 @@
 #include "backends/opencl/opencl_backend.h"
 
+#include "backends/opencl/ceilings.h"
 #include "backends/opencl/devices.h"
 #include "backends/opencl/executable.h"
 #include "backends/opencl/memory.h"
+#include "backends/opencl/mnn_shapes.h"
 #include "backends/opencl/self_test.h"
 #include "backends/opencl/target.h"
 #include "backends/opencl/tuner.h"
@@ -22,10 +24,11 @@ class DeviceBackend : public ClBackend {
         id_(opened.id),
         device_(std::move(opened.info)),
         context_(api_.create_context(id_)),
-        queue_(api_.create_queue(context_.get(), id_, false)),
+        queue_(api_.create_queue(context_.get(), id_, options.recorder != nullptr)),
         programs_(api_, context_.get(), id_, device_, queue_.get()),
         tuning_(device_),
         target_(device_, tuning_, options.largest_buffer) {
+    if (options_.recorder != nullptr) api_.record_to(*options_.recorder);
     programs_.set_interrupt(options_.interrupt);
     if (device_.image_texels > 0 && !makes_views()) device_.image_texels = 0;
   }
@@ -44,7 +47,16 @@ class DeviceBackend : public ClBackend {
   }
 
   void upload(Memory& memory, std::int64_t offset, std::span<const std::byte> bytes) override {
-    on_device(memory).upload(offset, bytes);
+    on_device(memory).upload(offset, bytes, true);
+  }
+
+  void upload_async(Memory& memory, std::int64_t offset, std::span<const std::byte> bytes) override {
+    on_device(memory).upload(offset, bytes, false);
+  }
+
+  void copy(const Memory& from, std::int64_t from_offset, Memory& to, std::int64_t to_offset,
+            std::int64_t bytes) override {
+    dynamic_cast<const DeviceMemory&>(from).copy_to(from_offset, on_device(to), to_offset, bytes);
   }
 
   void download(const Memory& memory, std::int64_t offset, std::span<std::byte> bytes) override {
@@ -62,7 +74,9 @@ class DeviceBackend : public ClBackend {
                                                               .device = device_,
                                                               .tuning = tuning_,
                                                               .programs = programs_,
-                                                              .replay = options_.replay,
+                                                              .replay = options_.replay && options_.recorder == nullptr,
+                                                              .merge = options_.merge,
+                                                              .recorder = options_.recorder,
                                                               .interrupt = options_.interrupt,
                                                               .piece_bytes = target_.largest_buffer()},
                                                              plan, bindings);
@@ -71,6 +85,10 @@ class DeviceBackend : public ClBackend {
       options_.note(programs_.cache_note());
     }
     return executable;
+  }
+
+  [[nodiscard]] Ceilings measure_ceilings() override {
+    return opencl::measure_ceilings(api_, context_.get(), queue_.get(), programs_, device_);
   }
 
  private:
@@ -111,6 +129,10 @@ std::unique_ptr<ClBackend> make_seeded_backend(std::string_view device, const Ba
 std::unique_ptr<Backend> make_opencl_backend(std::string_view device, const BackendOptions& options) {
   std::unique_ptr<opencl::ClBackend> backend = opencl::make_seeded_backend(device, options);
   for (const std::string& family : backend->device().quirks.families) backend->tuning().quarantine(family);
+  if (options.kernels == KernelChoice::mnn) {
+    opencl::set_mnn_shapes(backend->device(), backend->tuning());
+    return backend;
+  }
   if (options.tuned) opencl::load_tuning(backend->device(), backend->tuning());
   opencl::apply_self_test(
       *backend, options.self_test, [&] { return opencl::make_seeded_backend(device, options); }, options.note);

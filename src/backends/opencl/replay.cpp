@@ -21,7 +21,8 @@ class PlainLaunches final : public Recording {
 
   void enqueue() override {
     for (std::size_t i = 0; i < launches_.size(); ++i) {
-      api_.enqueue_kernel(queue_, launches_[i].kernel, launches_[i].global, launches_[i].local);
+      const PreparedLaunch& launch = launches_[i];
+      api_.enqueue_kernel(queue_, launch.kernel, launch.global, launch.local, nullptr, launch.number);
       if (flush_after_[i]) api_.flush(queue_);
     }
   }

@@ -19,6 +19,7 @@ struct PreparedLaunch {
   std::array<std::size_t, 3> global{1, 1, 1};
   std::array<std::size_t, 3> local{1, 1, 1};
   double seconds = 0.0;  // estimated, on a slow device
+  LaunchNumber number;   // for a recorder
 };
 
 class Recording {

@@ -35,14 +35,15 @@ Access access_of(const Stage& stage) { return {places_of(stage, false), places_o
 
 class Merger {
  public:
-  Merger(const Device& device, const std::function<int(const Place&)>& buffer_of)
-      : device_(device), buffer_of_(buffer_of) {}
+  Merger(const Device& device, const std::function<int(const Place&)>& buffer_of, bool merge)
+      : device_(device), buffer_of_(buffer_of), merge_(merge) {}
 
   void add(StepWork&& work) {
     if (auto* stage = std::get_if<Stage>(&work.work)) {
       DCHECK(stage->written.size() == stage->args.size());
       waiting_.push_back({.step = work.step, .stage = std::move(*stage)});
       accesses_.push_back(access_of(waiting_.back().stage));
+      if (!merge_) flush();
       return;
     }
     const Access access{std::move(work.reads), std::move(work.writes)};
@@ -127,6 +128,7 @@ class Merger {
 
   const Device& device_;
   const StageGroup::BufferOf& buffer_of_;
+  bool merge_;
   std::vector<Waiting> waiting_;
   std::vector<Access> accesses_;     // of each of waiting_
   std::vector<StageGroup> groups_;   // the merged launches to be
@@ -143,8 +145,8 @@ bool overlap(const Place& a, const Place& b) {
 }
 
 std::vector<MergedLaunch> merge_stages(std::vector<StepWork> work, const Device& device,
-                                       const std::function<int(const Place&)>& buffer_of) {
-  Merger merger(device, buffer_of);
+                                       const std::function<int(const Place&)>& buffer_of, bool merge) {
+  Merger merger(device, buffer_of, merge);
   for (StepWork& item : work) merger.add(std::move(item));
   return merger.finish();
 }

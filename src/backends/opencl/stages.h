@@ -26,9 +26,10 @@ struct MergedLaunch {
 
 // The launches of `work` in an order that keeps all dependences, found from the places' bytes. `buffer_of` numbers the
 // buffers: places of equal numbers lie in one buffer. Merged launches are of kernels/stages.cl; their arguments are one
-// table and up to kStageBuffers buffers.
+// table and up to kStageBuffers buffers. Without `merge` each stage is a launch.
 [[nodiscard]] std::vector<MergedLaunch> merge_stages(std::vector<StepWork> work, const Device& device,
-                                                     const std::function<int(const Place&)>& buffer_of);
+                                                     const std::function<int(const Place&)>& buffer_of,
+                                                     bool merge = true);
 
 inline constexpr int kStageBuffers = 8;
 

@@ -31,6 +31,7 @@ DirectCut make_cut(const KernelContext& context, const GemmProblem& p, const Par
                 .gy = param(params, "GY"),
                 .k_each = p.k};
   cut.fours = p.k % 4 == 0 && p.n % 4 == 0 && (!p.transpose_a || p.m % 4 == 0);
+  if (p.transpose_a) cut.tm = round_up(cut.tm, 4);
   // Computing an operand takes registers, which only Adreno has enough of for the whole tile.
   const bool computed = plain_input(context.node, p.a) < 0 || plain_input(context.node, p.b) < 0;
   if (computed && context.device.family != Family::adreno) {
