@@ -443,7 +443,7 @@ TEST_F(OpenClPrograms, AFullDiskOnlyMeansBuildingAgain) {
   EXPECT_TRUE(entries().empty()) << "a temporary file was left";
 }
 
-TEST(OpenClCache, FolderFollowsTheEnvironment) {
+TEST(OpenClCacheFolder, FollowsTheEnvironment) {
   const Environment home("HOME", "/h");
   const Environment xdg("XDG_CACHE_HOME", "");
   const Environment mine("STOKER_CACHE_DIR", "");
