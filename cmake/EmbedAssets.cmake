@@ -4,33 +4,32 @@
 set(text "// Made from src/profile/assets by cmake/EmbedAssets.cmake.\n#include \"profile/assets.h\"\n\n")
 string(APPEND text "namespace stoker::assets {\n\n")
 
-# NAME becomes a function of assets.h that gives the text of FILE.
-function(embed name file)
+# NAME becomes a function of assets.h that gives the text of the files that follow, joined.
+function(embed name)
   set(bytes "")
-  if(file)
-    file(READ "${file}" bytes HEX)
+  foreach(file IN LISTS ARGN)
+    file(READ "${file}" content HEX)
+    string(APPEND bytes "${content}")
     if(file MATCHES "\\.js$")
       # Either would end the script element before its time, or change the text that its hash is of.
       file(READ "${file}" content)
-      string(TOLOWER "${content}" content)
-      string(FIND "${content}" "</script" end_tag)
-      string(FIND "${content}" "\r" carriage_return)
-      if(NOT end_tag EQUAL -1 OR NOT carriage_return EQUAL -1)
+      if(content MATCHES "</[Ss][Cc][Rr][Ii][Pp][Tt]|\r")
         message(FATAL_ERROR "${file} holds </script or a carriage return and cannot be put into a page")
       endif()
     endif()
-    string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
-  endif()
+  endforeach()
+  string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
   # An array cannot be empty: the zero at the end is not part of the text.
   string(APPEND text "static constexpr unsigned char k_${name}[] = {${bytes}0};\n"
     "std::string_view ${name}() { return {reinterpret_cast<const char*>(k_${name}), sizeof k_${name} - 1}; }\n\n")
   set(text "${text}" PARENT_SCOPE)
 endfunction()
 
-embed(report_html ${FOLDER}/report.html)
-embed(report_css ${FOLDER}/report.css)
-embed(report_js ${FOLDER}/report.js)
-embed(report_charts_js ${FOLDER}/report_charts.js)
-embed(chart_library "${CHART_LIBRARY}")
+embed(page_html ${FOLDER}/page.html)
+embed(page_css ${FOLDER}/page.css)
+embed(page_js ${FOLDER}/page.js)
+embed(plots_js ${FOLDER}/plots.js ${FOLDER}/plot_bars.js ${FOLDER}/plot_waterfall.js ${FOLDER}/plot_lines.js
+      ${FOLDER}/plot_all.js)
+embed(chart_library ${CHART_LIBRARY})
 string(APPEND text "}  // namespace stoker::assets\n")
 file(WRITE "${OUTPUT}" "${text}")

@@ -10,8 +10,8 @@ stop() {
   exit 1
 }
 
-# What is needed, as Debian's package and how to find it on any system: a command, a C++ header, a
-# shared library, a module of Python's or a file.
+# What is needed, as Debian's package and how to find it on any system: a command (or one of several), a C++ header, a
+# shared library, a module of Python's or a file. What is wanted is installed where it can be, and missed without harm.
 needed_to_build='
 g++                    command c++
 cmake                  command cmake
@@ -21,11 +21,15 @@ nlohmann-json3-dev     header  nlohmann/json.hpp
 libcli11-dev           header  CLI/CLI.hpp
 zlib1g-dev             header  zlib.h
 opencl-c-headers       header  CL/cl_ext.h'
+wanted_to_build='
+libjs-chart.js         file    /usr/share/javascript/chart.js/chart.min.js'
 needed_to_test='
 libgtest-dev           header  gtest/gtest.h
 python3                command python3
 ocl-icd-libopencl1     library libOpenCL.so.1
 pocl-opencl-icd        file    /etc/OpenCL/vendors/pocl*'
+wanted_to_test='
+chromium-headless-shell command chromium-headless-shell|chromium|chromium-browser|google-chrome'
 needed_for_all='
 clang                  command clang++
 libclang-rt-dev        file    /usr/lib/llvm-*/lib/clang/*/lib/*/libclang_rt.fuzzer*
@@ -42,8 +46,10 @@ libgtest-dev:arm64     file    /usr/lib/aarch64-linux-gnu/libgtest.*
 zlib1g-dev:arm64       file    /usr/lib/aarch64-linux-gnu/libz.*'
 
 is_there() {
+  local names
+  IFS='|' read -ra names <<<"$2"
   case $1 in
-    command) command -v "$2" >/dev/null ;;
+    command) [[ -n $(type -P "${names[@]}") ]] ;;
     header) printf '#if !__has_include(<%s>)\n#error\n#endif\n' "$2" | c++ -std=c++20 -x c++ -E - >/dev/null 2>&1 ;;
     library) [[ $(PATH=$PATH:/sbin ldconfig -p 2>/dev/null) == *"$2 ("* ]] ;;
     module) python3 -c "import $2" 2>/dev/null ;;
@@ -59,6 +65,8 @@ missing() {
   done <<<"$1"
 }
 
+can_be_root() { [[ $(id -u) == 0 ]] || command -v sudo >/dev/null; }
+
 as_root() {
   if [[ $(id -u) == 0 ]]; then
     "$@"
@@ -71,23 +79,38 @@ as_root() {
 
 apt() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 "$@"; }
 
-# ensure LIST: installs what is missing of LIST with apt-get, or stops and names it.
+# ensure LIST [WANTED]: installs what is missing of both with apt-get. Stops and names what is still missing of LIST; says
+# what is still missing of WANTED.
 ensure() {
-  local packages
-  packages=$(missing "$1")
-  [[ -n $packages ]] || return 0
-  [[ -z ${no_install:-} ]] || stop "missing (as Debian names them): $packages"
-  command -v apt-get >/dev/null ||
-    stop "missing (as Debian names them): $packages; there is no apt-get here to install them with"
-  say "Installing $packages"
+  local packages wanted
+  packages=$(missing "$1") wanted=$(missing "${2:-}")
+  [[ -n $packages$wanted ]] || return 0
+  if [[ -z ${no_install:-} ]] && command -v apt-get >/dev/null && { [[ -n $packages ]] || can_be_root; }; then
+    install_packages "$packages" "$wanted"
+    packages=$(missing "$1") wanted=$(missing "${2:-}")
+    [[ -z $packages ]] || stop "still missing after installing: $packages"
+  elif [[ -n $packages ]]; then
+    [[ -n ${no_install:-} ]] || packages+="; there is no apt-get here to install them with"
+    stop "missing (as Debian names them): $packages"
+  fi
+  [[ -z $wanted ]] || say "Going on without (as Debian names it): $wanted"
+}
+
+# install_packages PACKAGES WANTED: of WANTED only what this system knows, for apt-get installs all or nothing; and for
+# WANTED alone the package lists are not fetched again and again.
+install_packages() {
+  local packages=$1 one
   if [[ $packages == *:arm64* ]] && ! dpkg --print-foreign-architectures | grep -qx arm64; then
     as_root dpkg --add-architecture arm64
   fi
-  apt update || say "Not every package list could be updated; going on with what there is"
+  [[ -z $packages ]] || apt update || say "Not every package list could be updated; going on with what there is"
+  for one in $2; do
+    [[ $(apt-cache policy "$one" 2>/dev/null) != *Candidate:\ [0-9]* ]] || packages+="$one "
+  done
+  [[ -n $packages ]] || return 0
+  say "Installing $packages"
   # shellcheck disable=SC2086  # a list of words
-  apt install -y --no-install-recommends $packages 2>&1 | sed -n 's/^Setting up \([^ ]*\).*/    \1/p; /^E:/p'
-  packages=$(missing "$1")
-  [[ -z $packages ]] || stop "still missing after installing: $packages"
+  apt install -y --no-install-recommends $packages 2>&1 | sed -n 's/^Setting up \([^ ]*\).*/    \1/p; /^E:/p' || true
 }
 
 check_cmake() {

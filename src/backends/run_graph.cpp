@@ -48,6 +48,11 @@ GraphRun::GraphRun(Backend& backend, Plan plan, std::span<const Bytes> inputs)
   executable_ = backend.compile(plan_, bindings);
 }
 
+void GraphRun::wait() {
+  std::byte any{};
+  backend_.download(*arena_, 0, std::span(&any, 1));
+}
+
 std::vector<float> GraphRun::output(std::size_t i) const {
   const Place& place = plan_.outputs[i];
   DCHECK(place.kind == Place::Kind::arena);

@@ -20,6 +20,7 @@ class GraphRun {
   GraphRun(Backend& backend, Plan plan, std::span<const Bytes> inputs);
 
   void run() { executable_->run(); }
+  void wait();  // for the runs so far
   [[nodiscard]] Executable& executable() { return *executable_; }
   [[nodiscard]] const Plan& plan() const { return plan_; }
   // Output `i` of the graph, which is in the arena; integers and bools as floats.

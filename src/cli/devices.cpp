@@ -85,7 +85,8 @@ void measure() {
       std::cout << "  this device accepts work and does none of it: there is nothing to measure but calls\n";
   }
   std::cout << "\n" << format_table(columns, rows);
-  std::cout << "The best of repeated runs; -: nothing crosses, or nothing was done. Kept in the cache folder for "
+  std::cout << "The best of repeated runs, earlier ones included; -: nothing crosses, or nothing was done. Kept in the "
+               "cache folder for "
                "profile, study and simulate.\n";
 }
 

@@ -64,5 +64,6 @@ int main(int argc, char** argv) {
   stoker::cli::add_check(app);
   stoker::cli::add_tune(app);
   stoker::cli::add_models(app);
+  stoker::cli::add_simulate(app);
   return stoker::cli::run(app, argc, argv);
 }

@@ -5,10 +5,10 @@
 
 namespace stoker::assets {
 
-[[nodiscard]] std::string_view report_html();       // the page's frame, with @NAMES@ to be replaced
-[[nodiscard]] std::string_view report_css();        // its style
-[[nodiscard]] std::string_view report_js();         // theme, navigation and tables
-[[nodiscard]] std::string_view report_charts_js();  // plots
-[[nodiscard]] std::string_view chart_library();     // Chart.js; empty where the build did not find it
+[[nodiscard]] std::string_view page_html();      // the frame, with @NAMES@ to be replaced
+[[nodiscard]] std::string_view page_css();       // its style
+[[nodiscard]] std::string_view page_js();        // theme, navigation and tables
+[[nodiscard]] std::string_view plots_js();       // needs chart_library()
+[[nodiscard]] std::string_view chart_library();  // Chart.js; empty where the build did not find it
 
 }  // namespace stoker::assets

@@ -1,5 +1,6 @@
 #include "profile/known_ceilings.h"
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,6 +16,8 @@ using Json = nlohmann::json;
 struct Field {
   const char* name;
   double Ceilings::*value;
+
+  [[nodiscard]] bool is_time() const { return std::string_view(name).ends_with("seconds"); }
 };
 
 constexpr Field kFields[] = {
@@ -57,15 +60,25 @@ std::optional<Ceilings> load(const opencl::Cache& cache, const std::string& key)
   return ceilings;
 }
 
+// A ceiling is a maximum: what was once reached can be reached.
+Ceilings best_of(const Ceilings& a, const Ceilings& b) {
+  Ceilings best;
+  for (const Field& field : kFields) {
+    best.*field.value =
+        field.is_time() ? std::min(a.*field.value, b.*field.value) : std::max(a.*field.value, b.*field.value);
+  }
+  return best;
+}
+
 }  // namespace
 
 Ceilings known_or_measured(Backend& backend, Measure measure) {
   const opencl::Cache cache("ceilings");
   const std::string name = key(backend);
-  if (measure == Measure::if_unknown) {
-    if (const auto known = load(cache, name)) return *known;
-  }
-  const Ceilings ceilings = backend.measure_ceilings();
+  const std::optional<Ceilings> known = load(cache, name);
+  if (known && measure == Measure::if_unknown) return *known;
+  Ceilings ceilings = backend.measure_ceilings();
+  if (known) ceilings = best_of(*known, ceilings);
   if (ceilings.flops > 0) {
     Json json;
     for (const Field& field : kFields) json[field.name] = ceilings.*field.value;

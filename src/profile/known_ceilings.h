@@ -8,7 +8,7 @@ namespace stoker {
 
 enum class Measure : std::uint8_t {
   if_unknown,
-  again,  // and store what was measured now
+  again,  // the best of what was known and of what is measured now is stored and given
 };
 
 // What cannot be stored is measured again next time; nothing that a device did not do (zero flops) is stored.

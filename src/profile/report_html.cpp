@@ -24,6 +24,7 @@ std::string base64(const Sha256& hash) {
 
 // The page's parts, as they are collected.
 struct Page {
+  std::string_view library;  // to draw with; may be empty
   std::string navigation;
   std::string sections;
   nlohmann::ordered_json charts = nlohmann::ordered_json::array();
@@ -47,7 +48,7 @@ std::string unique_id(Page& page, const std::string& id) {
 std::string chart_html(Page& page, const Chart& chart) {
   const std::string number = std::to_string(page.charts.size());
   page.charts.push_back(chart_json(chart));
-  const bool drawn = !assets::chart_library().empty();
+  const bool drawn = !page.library.empty();
   std::string html =
       "<figure class=\"chart\">\n<figcaption>" + escape_html(chart.title) + badge_html(chart.badge) + "</figcaption>\n";
   if (drawn)
@@ -84,12 +85,16 @@ std::string warnings_html(const Report& report) {
   return html + "</section>\n";
 }
 
+constexpr std::size_t kLongValue = 12;  // in bytes: set smaller, to stay on one line
+
 std::string highlights_html(const Report& report) {
   if (report.highlights.empty()) return {};
   std::string html = "<dl class=\"highlights\">\n";
-  for (const Highlight& one : report.highlights)
-    html += "<div><dt>" + escape_html(one.label) + "</dt><dd class=\"value\">" + escape_html(one.value) +
+  for (const Highlight& one : report.highlights) {
+    const char* value = one.value.size() > kLongValue ? "value long" : "value";
+    html += "<div><dt>" + escape_html(one.label) + "</dt><dd class=\"" + value + "\">" + escape_html(one.value) +
             "</dd><dd class=\"about\">" + escape_html(one.note) + "</dd></div>\n";
+  }
   return html + "</dl>\n";
 }
 
@@ -111,13 +116,13 @@ struct Scripts {
 
 Scripts scripts_of(const Page& page) {
   Scripts scripts;
-  if (!page.charts.empty() && !assets::chart_library().empty()) {
+  if (!page.charts.empty() && !page.library.empty()) {
     scripts.elements = "<script type=\"application/json\" id=\"stoker-charts\">" +
                        in_script(dump_json(page.charts, -1)) + "</script>\n";
-    scripts.add(assets::chart_library());
-    scripts.add(assets::report_charts_js());
+    scripts.add(page.library);
+    scripts.add(assets::plots_js());
   }
-  scripts.add(assets::report_js());
+  scripts.add(assets::page_js());
   return scripts;
 }
 
@@ -143,25 +148,27 @@ std::string filled(std::string_view frame, const std::vector<std::pair<std::stri
 
 }  // namespace
 
-std::string to_html(const Report& report) {
-  Page page;
+std::string to_html(const Report& report) { return to_html(report, assets::chart_library()); }
+
+std::string to_html(const Report& report, std::string_view library) {
+  Page page{library};
   for (const Section& section : report.sections) add_section(page, section);
   const Scripts scripts = scripts_of(page);
   std::string footer = "Made by Stoker.";
   if (!page.charts.empty())
-    footer += assets::chart_library().empty()
+    footer += library.empty()
                   ? " This build of it has no charting library: plots were left out, their figures stand as tables."
                   : " Plots by Chart.js (MIT licence).";
-  return filled(assets::report_html(), {{"@TITLE@", escape_html(report.title)},
-                                        {"@SUBTITLE@", escape_html(report.subtitle)},
-                                        {"@HASHES@", scripts.hashes},
-                                        {"@STYLE@", std::string(assets::report_css())},
-                                        {"@NAVIGATION@", page.navigation},
-                                        {"@WARNINGS@", warnings_html(report)},
-                                        {"@HIGHLIGHTS@", highlights_html(report)},
-                                        {"@SECTIONS@", page.sections},
-                                        {"@FOOTER@", footer},
-                                        {"@SCRIPTS@", scripts.elements}});
+  return filled(assets::page_html(), {{"@TITLE@", escape_html(report.title)},
+                                      {"@SUBTITLE@", escape_html(report.subtitle)},
+                                      {"@HASHES@", scripts.hashes},
+                                      {"@STYLE@", std::string(assets::page_css())},
+                                      {"@NAVIGATION@", page.navigation},
+                                      {"@WARNINGS@", warnings_html(report)},
+                                      {"@HIGHLIGHTS@", highlights_html(report)},
+                                      {"@SECTIONS@", page.sections},
+                                      {"@FOOTER@", footer},
+                                      {"@SCRIPTS@", scripts.elements}});
 }
 
 }  // namespace stoker

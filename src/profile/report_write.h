@@ -13,6 +13,8 @@ namespace stoker {
 // Never throws: bytes that are not UTF-8 are replaced.
 [[nodiscard]] std::string dump_json(const nlohmann::ordered_json& json, int indent);
 
+// to_html() with the script of a charting library; without plots if it is empty.
+[[nodiscard]] std::string to_html(const Report& report, std::string_view library);
 // For HTML's text and attribute values.
 [[nodiscard]] std::string escape_html(std::string_view text);
 // 12,345.68; a dash for NaN; "< 0.01" for what would be rounded to zero. Decimals as in Column.

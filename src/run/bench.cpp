@@ -7,64 +7,15 @@
 #include "base/error.h"
 #include "run/api.h"
 #include "run/random_batch.h"
+#include "run/step_times.h"
 
 namespace stoker {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kDefaultSeconds = 2.0;
-constexpr int kFewestSteps = 5;
-constexpr int kMostSteps = 1000;
-constexpr int kWarmupSteps = 2;
-constexpr int kAheadSteps = 3;  // more than are in flight at once
-
 double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-struct Timed {
-  int steps = 0;
-  std::vector<double> times;  // milliseconds a step, sorted
-  Counters counted;           // in all of them
-};
-
-// From the moments at which steps were done. A device may do all that is under way in one go (Intel's runtime for CPUs
-// works while somebody waits), so a step's time is the mean of as many neighbours as can be under way.
-std::vector<double> step_times(const std::vector<Clock::time_point>& moments, std::size_t under_way) {
-  const std::size_t window = std::min(under_way, moments.size() - 1);
-  std::vector<double> times;
-  for (std::size_t i = window; i < moments.size(); ++i) {
-    const std::chrono::duration<double, std::milli> together = moments[i] - moments[i - window];
-    times.push_back(together.count() / static_cast<double>(window));
-  }
-  std::ranges::sort(times);
-  return times;
-}
-
-// Steps are submitted ahead. A step is submitted when there is room, that is, when one before it is done: from there to
-// the next such moment is a step's time, completion to completion.
-Timed time_steps(Session& session, const BatchView& batch, int steps) {
-  for (int i = 0; i < kWarmupSteps; ++i) session.train(batch);
-  for (int i = 0; i < kAheadSteps; ++i) session.submit(batch);
-  const Counters before = session.counters();
-  std::vector<Clock::time_point> moments{Clock::now()};
-  const auto done = [&] {
-    const int count = static_cast<int>(moments.size()) - 1;
-    if (steps > 0) return count >= steps;
-    return count >= kMostSteps || (count >= kFewestSteps && milliseconds_since(moments[0]) > kDefaultSeconds * 1e3);
-  };
-  while (!done()) {
-    session.submit(batch);
-    while (session.collect(false)) {
-    }
-    moments.push_back(Clock::now());
-  }
-  Timed timed{.steps = static_cast<int>(moments.size()) - 1,
-              .times = step_times(moments, static_cast<std::size_t>(session.batch_slots())),
-              .counted = session.counters() - before};
-  session.settle();
-  return timed;
 }
 
 void add_counts(BenchRow& row, const Counters& counted) {
@@ -105,9 +56,9 @@ BenchRow bench(const Model& model, const BenchOptions& options) {
   session.train(data.view());
   const double first_step_ms = milliseconds_since(start);
 
-  const Timed timed = time_steps(session, data.view(), options.steps);
-  const std::vector<double>& times = timed.times;
-  const double median = times[times.size() / 2];
+  const StepTimes timed = time_steps(session, data.view(), {.steps = options.steps});
+  const std::vector<double>& times = timed.milliseconds;
+  const double median = timed.median();
   const int threads =
       options.threads > 0 ? options.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   BenchRow row{.model = own.name,

@@ -90,6 +90,7 @@ struct BaselineSession::Impl {
   Impl(nn::Model the_model, const SessionOptions& the_options, const BaselineSwitches& the_switches, std::int64_t batch)
       : model(std::move(the_model)), options(the_options), switches(the_switches) {
     options.accumulate = 1;
+    if (options.recorder != nullptr) host_work = options.recorder->name("optimizer on the host");
     device = make_backend(options.device, {.threads = options.threads,
                                            .self_test = options.self_test,
                                            .replay = false,
@@ -138,13 +139,7 @@ struct BaselineSession::Impl {
   }
 
   void initialise(const StepGraph& step) {
-    for (std::size_t i = 0; i < step.graph.states.size(); ++i) {
-      const StateVar& var = step.graph.states[i];
-      if (var.spec.dtype != DType::f32) continue;  // counters begin at 0
-      const std::vector<float> values = nn::initial_values(step.inits[i], var, options.seed);
-      const MemoryRef ref = on_device.at(var.name);
-      device->upload(*ref.memory, ref.offset, std::as_bytes(std::span(values)));
-    }
+    initialise_states(*device, step, on_device, options.seed);
     // The host's parameters are in the wire's layout: to the optimizer, which goes element by element, all are alike.
     if (switches.convert) BoundPlan(*device, conversion(parameters->device.states(), true), {}, on_device).run();
     Crossing& crossing = in();
@@ -212,7 +207,7 @@ struct BaselineSession::Impl {
     }
   }
 
-  StepResult train(const BatchView& batch) {
+  StepResult compute_gradients(const BatchView& batch) {
     forward_backward->fill(batch);
     forward_backward->run();
     if (convert_out) convert_out->run();
@@ -221,10 +216,20 @@ struct BaselineSession::Impl {
     const float loss = outputs.at("loss");
     require(std::isfinite(loss) && outputs.at("bad") == 0.0F, Code::not_finite, "baseline, step ", steps + 1,
             ": the loss or a gradient is not finite (loss ", loss, ")");
-    update_on_host();
+    return {.loss = loss, .correct = std::lround(outputs.at("correct")), .count = batch.count, .step = steps};
+  }
+
+  StepResult train(const BatchView& batch) {
+    StepResult result = compute_gradients(batch);
+    {
+      const Stopwatch watch(options.recorder);
+      update_on_host();
+      watch.stop(Activity::host, host_work);
+    }
     write_parameters();
     if (convert_in) convert_in->run();
-    return {.loss = loss, .correct = std::lround(outputs.at("correct")), .count = batch.count, .step = ++steps};
+    result.step = ++steps;
+    return result;
   }
 
   nn::Model model;
@@ -243,6 +248,7 @@ struct BaselineSession::Impl {
   std::optional<BoundPlan> convert_out;
   std::optional<BoundPlan> convert_in;
   std::optional<BoundPlan> update;
+  int host_work = 0;  // its number in the recorder's names
   std::int64_t steps = 0;
 };
 
@@ -252,9 +258,17 @@ BaselineSession::BaselineSession(nn::Model model, SessionOptions options, const 
 BaselineSession::~BaselineSession() = default;
 
 StepResult BaselineSession::train(const BatchView& batch) { return impl_->train(batch); }
+StepResult BaselineSession::compute_gradients(const BatchView& batch) { return impl_->compute_gradients(batch); }
 Counters BaselineSession::counters() const { return impl_->device->counters(); }
 const Plan& BaselineSession::plan() const { return impl_->forward_backward->plan(); }
-std::size_t BaselineSession::parameters() const { return impl_->parameters->device.states().size(); }
+int BaselineSession::parameters() const { return static_cast<int>(impl_->parameters->device.states().size()); }
+
+std::int64_t BaselineSession::parameter_bytes() const {
+  std::int64_t bytes = 0;
+  for (const StateVar& var : impl_->parameters->device.states()) bytes += var.spec.bytes();
+  return bytes;
+}
+
 DeviceInfo BaselineSession::device() const { return impl_->device->describe(); }
 
 std::int64_t BaselineSession::launches() const {

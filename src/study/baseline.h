@@ -34,10 +34,13 @@ class BaselineSession {
 
   // One step, from the batch to the parameters on the device. A loss that is not finite throws Code::not_finite.
   StepResult train(const BatchView& batch);
+  // Its first half: up to the gradients on the host.
+  StepResult compute_gradients(const BatchView& batch);
 
   [[nodiscard]] Counters counters() const;  // of the device, since it was opened
   [[nodiscard]] const Plan& plan() const;   // of forward and backward
-  [[nodiscard]] std::size_t parameters() const;
+  [[nodiscard]] int parameters() const;     // tensors
+  [[nodiscard]] std::int64_t parameter_bytes() const;
   [[nodiscard]] std::int64_t launches() const;  // a step
   [[nodiscard]] DeviceInfo device() const;
 

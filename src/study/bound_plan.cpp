@@ -17,6 +17,16 @@ MemoryRef StateMap::at(const std::string& name) const {
   return at->second;
 }
 
+void initialise_states(Backend& backend, const StepGraph& step, const StateMap& states, std::uint64_t seed) {
+  for (std::size_t i = 0; i < step.graph.states.size(); ++i) {
+    const StateVar& var = step.graph.states[i];
+    if (var.spec.dtype != DType::f32) continue;
+    const std::vector<float> values = nn::initial_values(step.inits[i], var, seed);
+    const MemoryRef ref = states.at(var.name);
+    backend.upload(*ref.memory, ref.offset, std::as_bytes(std::span(values)));
+  }
+}
+
 BoundPlan::BoundPlan(Backend& backend, const Graph& graph, const std::vector<std::string>& passes_off,
                      const StateMap& states, MemoryKind inputs)
     : backend_(backend), input_kind_(inputs) {

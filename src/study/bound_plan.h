@@ -10,6 +10,7 @@
 #include "backends/backend.h"
 #include "run/session.h"
 #include "run/state_memory.h"
+#include "run/step_graph.h"
 
 namespace stoker {
 
@@ -22,6 +23,9 @@ class StateMap {
  private:
   std::map<std::string, MemoryRef> places_;
 };
+
+// As Session does: by each state's rule; counters begin at 0, as all memory does.
+void initialise_states(Backend& backend, const StepGraph& step, const StateMap& states, std::uint64_t seed);
 
 class BoundPlan {
  public:

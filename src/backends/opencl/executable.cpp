@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "backends/opencl/binder.h"
+#include "backends/opencl/plan_work.h"
 #include "backends/opencl/replay.h"
 #include "backends/opencl/ring.h"
 #include "backends/opencl/stages.h"
-#include "backends/opencl/target.h"
 #include "backends/recorded.h"
 #include "base/error.h"
 
@@ -16,30 +16,9 @@ namespace {
 // A cautious guess at a launch's seconds, to cut submissions before a driver's watchdog does: a slow phone's GPU.
 double estimated_seconds(const Cost& cost) { return cost.flops / 10e9 + cost.bytes / 4e9 + 50e-6; }
 
-std::vector<Place> scalar_results(const Plan& plan) {
-  std::vector<Place> places;
-  for (const std::size_t output : scalar_outputs(plan)) places.push_back(plan.outputs[output]);
-  return places;
-}
-
 // The work of all steps in order, and the results' way into the ring.
 std::vector<StepWork> work_of(const Runtime& runtime, const Plan& plan, const Ring& ring) {
-  std::vector<StepWork> all;
-  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-    const Step& step = plan.steps[i];
-    const Node& node = plan.graph.nodes[static_cast<std::size_t>(step.node)];
-    const KernelContext context{.graph = plan.graph,
-                                .node = node,
-                                .inputs = step.inputs,
-                                .outputs = step.outputs,
-                                .scratch = step.scratch,
-                                .device = runtime.device,
-                                .tuning = runtime.tuning};
-    std::vector<Place> writes = step.outputs;
-    if (step.scratch.kind != Place::Kind::none) writes.push_back(step.scratch);
-    for (Work& work : find_kernel(node)->prepare(context))
-      all.push_back({static_cast<int>(i), std::move(work), step.inputs, writes});
-  }
+  std::vector<StepWork> all = plan_work(plan, runtime.device, runtime.tuning);
   if (ring.bytes() > 0) {
     const Place place{.kind = Place::Kind::constant, .index = Binder::kRing, .bytes = ring.bytes()};
     all.push_back({static_cast<int>(plan.steps.size()) - 1, ring.append_stage(place), {}, {}});

@@ -35,14 +35,14 @@ std::int64_t Ring::bytes() const {
   return outputs_.empty() ? 0 : 4 * (kFirst + kEntries * static_cast<std::int64_t>(words()));
 }
 
-Stage Ring::append_stage(const Place& ring) const {
+Stage Ring::append_stage(const Place& ring, std::span<const Place> outputs) {
   Stage stage;
   stage.args.push_back(Arg::tensor(ring));
   stage.written.push_back(true);
   stage.code = str("if (ITEM == 0) {\n  int entry = I32(0)[0];\n  global float* to = F32(0) + ", kFirst, " + entry * ",
-                   words(), ";\n");
-  for (std::size_t i = 0; i < words(); ++i) {
-    stage.args.push_back(Arg::tensor(outputs_[i]));
+                   outputs.size(), ";\n");
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    stage.args.push_back(Arg::tensor(outputs[i]));
     stage.written.push_back(false);
     stage.code += str("  to[", i, "] = F32(", i + 1, ")[0];\n");
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <span>
 #include <vector>
 
 #include "backends/backend.h"
@@ -22,7 +23,8 @@ class Ring {
 
   [[nodiscard]] std::int64_t bytes() const;
   // The stage that ends a step: appends its results at the place `ring`.
-  [[nodiscard]] Stage append_stage(const Place& ring) const;
+  [[nodiscard]] Stage append_stage(const Place& ring) const { return append_stage(ring, outputs_); }
+  [[nodiscard]] static Stage append_stage(const Place& ring, std::span<const Place> outputs);
   void bind(Where ring) { ring_ = ring; }
 
   // A step was submitted. Now and then this asks for what has gathered, behind that step in the queue.

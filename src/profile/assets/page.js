@@ -1,13 +1,20 @@
 // What a report's page does besides its plots: tables sort, long ones fold, the navigation follows, the theme changes.
 (() => {
   'use strict';
-  const foldedRows = 15;  // as in the style sheet; tables up to a third longer stay whole
+  const foldedRows = 15; // as in the style sheet; tables up to a third longer stay whole
 
   // A row's cell as [kind, value]: numbers come before texts, and missing values last, in either direction.
   function keyOf(row, column) {
     const cell = row.cells[column];
     if (cell.dataset.value !== undefined) {
-      return [0, cell.dataset.value === 'inf' ? Infinity : cell.dataset.value === '-inf' ? -Infinity : Number(cell.dataset.value)];
+      return [
+        0,
+        cell.dataset.value === 'inf'
+          ? Infinity
+          : cell.dataset.value === '-inf'
+            ? -Infinity
+            : Number(cell.dataset.value),
+      ];
     }
     const text = cell.textContent.trim();
     return text === '' || text === '\u2013' ? [2, ''] : [1, text];
@@ -32,7 +39,10 @@
     if (order) {
       heads[column].setAttribute('aria-sort', order);
       const sign = order === 'ascending' ? 1 : -1;
-      sorted = rows.map((row) => [keyOf(row, column), row]).sort((a, b) => compare(a[0], b[0], sign)).map((pair) => pair[1]);
+      sorted = rows
+        .map((row) => [keyOf(row, column), row])
+        .sort((a, b) => compare(a[0], b[0], sign))
+        .map((pair) => pair[1]);
     }
     table.tBodies[0].append(...sorted);
   }
@@ -53,7 +63,7 @@
 
   function makeFoldable(table) {
     const count = table.tBodies[0].rows.length;
-    if (count <= foldedRows * 4 / 3) return;
+    if (count <= (foldedRows * 4) / 3) return;
     const button = document.createElement('button');
     button.type = 'button';
     button.className = 'more';
@@ -68,7 +78,9 @@
   }
 
   function followNavigation() {
-    const links = new Map([...document.querySelectorAll('nav a')].map((link) => [link.getAttribute('href').slice(1), link]));
+    const links = new Map(
+      [...document.querySelectorAll('nav a')].map((link) => [link.getAttribute('href').slice(1), link]),
+    );
     const seen = new Set();
     const update = (entries) => {
       for (const entry of entries) {
@@ -96,14 +108,19 @@
     const button = document.getElementById('stoker-theme');
     const system = window.matchMedia('(prefers-color-scheme: dark)');
     const isDark = () => (root.dataset.theme ? root.dataset.theme === 'dark' : system.matches);
-    const name = () => { button.textContent = isDark() ? 'Light' : 'Dark'; };
+    const name = () => {
+      button.textContent = isDark() ? 'Light' : 'Dark';
+    };
     button.setAttribute('aria-label', 'Change between light and dark');
     button.addEventListener('click', () => {
       root.dataset.theme = isDark() ? 'light' : 'dark';
       name();
       themeChanged();
     });
-    system.addEventListener('change', () => { name(); themeChanged(); });
+    system.addEventListener('change', () => {
+      name();
+      themeChanged();
+    });
     name();
     button.hidden = false;
 
