@@ -60,6 +60,7 @@ int main(int argc, char** argv) {
   stoker::cli::add_predict(app);
   stoker::cli::add_bench(app);
   stoker::cli::add_plan(app);
+  stoker::cli::add_profile(app);
   stoker::cli::add_devices(app);
   stoker::cli::add_check(app);
   stoker::cli::add_tune(app);
