@@ -34,8 +34,8 @@ StudyResults results_of_a_phone() {
        .baseline = {9, 9, 60},
        .resident = {3, 3, 10}}};
   r.batches = {{"small", 8, 1, 4}, {"small", 64, 5, 4}, {"small", 256, 20, 9}};
-  const StepCounts many{.launches = 100, .reads = 7, .writes = 8, .blocking = 15, .objects = 12, .host_bytes = 2e6};
-  const StepCounts few{.launches = 30, .reads = 0, .writes = 0, .blocking = 0, .objects = 0, .host_bytes = 1e5};
+  const CallCounts many{.launches = 100, .reads = 7, .writes = 8, .blocking = 15, .objects = 12, .host_bytes = 2e6};
+  const CallCounts few{.launches = 30, .reads = 0, .writes = 0, .blocking = 0, .objects = 0, .host_bytes = 1e5};
   r.cures = {{kMnistNet, 32, "as MNN", "as it was", 20, many},
              {kMnistNet, 32, "tuned kernels", "better kernels", 15, many},
              {kMnistNet, 32, "one transfer", "together", 5, many},

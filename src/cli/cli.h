@@ -1,4 +1,4 @@
-// What the commands share: each is registered by a function of its own, and uses the public API alone.
+// What the commands share: each is registered by a function of its own. Most use the public API alone.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,10 +14,12 @@ void add_eval(CLI::App& app);
 void add_predict(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_plan(CLI::App& app);
+void add_profile(CLI::App& app);
 void add_devices(CLI::App& app);
 void add_check(CLI::App& app);
 void add_tune(CLI::App& app);
 void add_models(CLI::App& app);
+void add_study(CLI::App& app);
 void add_simulate(CLI::App& app);
 
 // The exit status of a command that was stopped by Ctrl-C, as shells have it.

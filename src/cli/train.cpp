@@ -1,42 +1,16 @@
 // stoker train: a model, a data set, epochs; checkpoints; Ctrl-C finishes the step, saves and says how to resume.
-#include <unistd.h>
-
-#include <csignal>
 #include <cstdio>
 #include <memory>
 
 #include "cli/cli.h"
 #include "cli/progress.h"
+#include "cli/signals.h"
 #include "cli/train_flags.h"
 
 namespace stoker::cli {
 namespace {
 
 constexpr const char* kFlagsNote = "train";
-
-// The handler may touch nothing but this: the first signal asks to stop, the second one quits.
-const CancelToken* cancel_on_signal = nullptr;
-
-extern "C" void on_signal(int) {
-  if (cancel_on_signal == nullptr || cancel_on_signal->cancelled()) ::_exit(kInterrupted);
-  cancel_on_signal->cancel();
-}
-
-class SignalGuard {
- public:
-  explicit SignalGuard(const CancelToken& token) {
-    cancel_on_signal = &token;
-    std::signal(SIGINT, on_signal);
-    std::signal(SIGTERM, on_signal);
-  }
-  ~SignalGuard() {
-    std::signal(SIGINT, SIG_DFL);
-    std::signal(SIGTERM, SIG_DFL);
-    cancel_on_signal = nullptr;
-  }
-  SignalGuard(const SignalGuard&) = delete;
-  SignalGuard& operator=(const SignalGuard&) = delete;
-};
 
 void print_names(const char* title, const std::vector<std::string>& names) {
   if (names.empty()) return;

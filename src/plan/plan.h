@@ -59,6 +59,8 @@ struct PlanOptions {
 
 [[nodiscard]] Plan make_plan(Graph graph, const Target& target, const PlanOptions& options = {});
 
+// "conv2d conv1 f32[64,24,24,20]", or "scratch".
+[[nodiscard]] std::string name_of(const Plan& plan, const ArenaTensor& tensor);
 // The table of `stoker plan`: steps, offsets, lifetimes, peak.
 [[nodiscard]] std::string to_string(const Plan& plan);
 // The arena over time: a rectangle a tensor, steps to the right, addresses upwards.

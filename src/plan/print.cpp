@@ -73,13 +73,13 @@ std::string escaped(const std::string& text) {
   return result;
 }
 
+}  // namespace
+
 std::string name_of(const Plan& plan, const ArenaTensor& tensor) {
   if (tensor.value.is_none()) return "scratch";
   const Node& node = plan.graph.node(tensor.value);
   return node.op->name + " " + node.name + " " + to_string(plan.graph.spec(tensor.value));
 }
-
-}  // namespace
 
 std::string to_string(const Plan& plan) {
   std::string text =

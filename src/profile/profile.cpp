@@ -143,14 +143,16 @@ Profile profile_steps(Recorder& recorder, const ProfiledSteps& steps) {
   require(steps.steps > 0 && steps.step, Code::bad_argument, "a profile needs a step, and at least one of them");
   recorder.gather();
   recorder.clear();
-  Profile profile{.steps = steps.steps};
+  Profile profile;
   const Counters before = steps.counters ? steps.counters() : Counters{};
   {
     const Recording recording(recorder);
     profile.begin = Recorder::now();
-    for (int i = 0; i < steps.steps; ++i) {
+    bool goes_on = true;
+    while (profile.steps < steps.steps && goes_on) {
       steps.step();
-      if (steps.progress) steps.progress(i + 1);
+      ++profile.steps;
+      goes_on = !steps.progress || steps.progress(profile.steps);
     }
     if (steps.finish) steps.finish();
     profile.end = Recorder::now();

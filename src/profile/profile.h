@@ -55,9 +55,10 @@ struct Profile {
 struct ProfiledSteps {
   int steps = 10;
   std::function<void()> step;
-  std::function<void()> finish;            // waits for what was submitted; inside the wall time. May be empty.
-  std::function<Counters()> counters;      // may be empty
-  std::function<void(int done)> progress;  // outside the classes: keep it short. May be empty.
+  std::function<void()> finish;        // waits for what was submitted; inside the wall time. May be empty.
+  std::function<Counters()> counters;  // may be empty
+  // After each step; false: stop here. Its time is in the rest: keep it short. May be empty.
+  std::function<bool(int done)> progress;
 };
 
 // Runs the steps with the recorder on and evaluates what it was told. The recorder keeps the intervals, for a trace.

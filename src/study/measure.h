@@ -39,6 +39,6 @@ struct Cure {
 
 // What the sessions of the study have in common: plain SGD at a small rate, so that random labels keep it finite.
 [[nodiscard]] SessionOptions study_session(const MeasureOptions& options);
-[[nodiscard]] StepCounts counts_of(const Counters& counted, int steps);
+[[nodiscard]] CallCounts counts_of(const Counters& counted, int steps);
 
 }  // namespace stoker

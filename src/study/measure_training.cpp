@@ -103,7 +103,7 @@ SessionOptions study_session(const MeasureOptions& options) {
   return session;
 }
 
-StepCounts counts_of(const Counters& counted, int steps) {
+CallCounts counts_of(const Counters& counted, int steps) {
   const auto a_step = [&](std::int64_t count) { return static_cast<double>(count) / steps; };
   return {.launches = a_step(counted.launches),
           .reads = a_step(counted.read_calls),

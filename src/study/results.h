@@ -24,7 +24,7 @@ struct MatmulRow {
 };
 
 // Of one step.
-struct StepCounts {
+struct CallCounts {
   double launches = 0;
   double reads = 0;
   double writes = 0;
@@ -40,7 +40,7 @@ struct MovementRow {
   int parameters = 0;  // tensors
   std::int64_t parameter_bytes = 0;
   Breakdown breakdown;  // of one step
-  StepCounts counts;
+  CallCounts counts;
   double loss_gap = 0;  // the largest difference to the resident step's losses
 
   // As a stopwatch around the copies sees it, the wait before them included.
@@ -83,7 +83,7 @@ struct CureRow {
   std::string name;
   std::string change;  // what is different from the row before
   double milliseconds = 0;
-  StepCounts counts;
+  CallCounts counts;
 };
 
 // What could not be measured, and why.

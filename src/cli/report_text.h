@@ -1,0 +1,15 @@
+// A Report on the terminal: its text and tables, without the plots.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "cli/table.h"
+#include "profile/report.h"
+
+namespace stoker::cli {
+
+// Of each table at most `rows` rows are shown; 0: all of them. `format`: plain or markdown.
+[[nodiscard]] std::string report_text(const Report& report, TableFormat format, std::size_t rows);
+
+}  // namespace stoker::cli
