@@ -44,6 +44,11 @@ if(STOKER_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${STOKER_CCACHE})
 endif()
 
+# GCC takes joined files for headers, where a class with members of unnamed namespaces would be a mistake.
+if(STOKER_UNITY)
+  target_compile_options(stoker_compile INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+endif()
+
 # stoker_join(LIST): with STOKER_UNITY, puts files that include those of LIST in their place.
 function(stoker_join list)
   if(NOT STOKER_UNITY)
