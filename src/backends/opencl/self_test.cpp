@@ -27,9 +27,7 @@ std::vector<std::string> tuned_families(const std::string& family, const Device&
 }
 
 // Tested kernels are tested again when their text changes.
-std::string key_of(const Device& device) {
-  return str(device.key(), "\n", embedded_digest());
-}
+std::string key_of(const Device& device) { return str(device.key(), "\n", embedded_digest()); }
 
 std::string joined(const std::vector<std::string>& names) {
   std::string text;
