@@ -43,3 +43,24 @@ mark_as_advanced(STOKER_CCACHE)
 if(STOKER_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${STOKER_CCACHE})
 endif()
+
+# GCC takes joined files for headers, where a class with members of unnamed namespaces would be a mistake.
+if(STOKER_UNITY)
+  target_compile_options(stoker_compile INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+endif()
+
+# stoker_join(LIST): with STOKER_UNITY, puts files that include those of LIST in their place.
+function(stoker_join list)
+  if(NOT STOKER_UNITY)
+    return()
+  endif()
+  find_program(STOKER_PYTHON python3 REQUIRED)
+  mark_as_advanced(STOKER_PYTHON)
+  set(script ${PROJECT_SOURCE_DIR}/tools/unity.py)
+  execute_process(COMMAND ${STOKER_PYTHON} ${script} ${PROJECT_BINARY_DIR}/unity/${list} ${${list}} OUTPUT_VARIABLE joined
+                  COMMAND_ERROR_IS_FATAL ANY)
+  # A changed file may have got a name that another one has: then they are joined anew.
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${${list}} ${script})
+  string(REGEX MATCHALL "[^\n]+" joined "${joined}")
+  set(${list} ${joined} PARENT_SCOPE)
+endfunction()

@@ -29,7 +29,7 @@ python3                command python3
 ocl-icd-libopencl1     library libOpenCL.so.1
 pocl-opencl-icd        file    /etc/OpenCL/vendors/pocl*'
 wanted_to_test='
-chromium-headless-shell command chromium-headless-shell|chromium|chromium-browser|google-chrome'
+chromium-headless-shell command chromium-headless-shell|chromium|google-chrome'
 needed_for_all='
 clang                  command clang++
 libclang-rt-dev        file    /usr/lib/llvm-*/lib/clang/*/lib/*/libclang_rt.fuzzer*

@@ -34,7 +34,7 @@ TEST_P(EveryDevice, HasCeilingsThatAreNumbers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ceilings, EveryDevice, ::testing::ValuesIn(testing::device_ids()),
-                         [](const auto& info) { return testing::as_test_name(info.param); });
+                         [](const auto& test) { return testing::as_test_name(test.param); });
 
 // Measures what it was told to, and counts.
 class Counting : public Backend {
@@ -50,6 +50,7 @@ class Counting : public Backend {
   [[nodiscard]] std::unique_ptr<Memory> allocate(std::int64_t, MemoryKind) override { return nullptr; }
   void upload(Memory&, std::int64_t, std::span<const std::byte>) override {}
   void download(const Memory&, std::int64_t, std::span<std::byte>) override {}
+  void copy(const Memory&, std::int64_t, Memory&, std::int64_t, std::int64_t) override {}
   [[nodiscard]] std::span<std::byte> map(Memory&) override { return {}; }
   void unmap(Memory&) override {}
   [[nodiscard]] std::unique_ptr<Executable> compile(const Plan&, const Bindings&) override { return nullptr; }

@@ -5,6 +5,9 @@
 
 #include <cstdlib>
 
+#include "backends/opencl/devices.h"
+#include "backends/opencl/program.h"
+#include "base/version.h"
 #include "devices.h"
 #include "temp_folder.h"
 
@@ -67,6 +70,23 @@ TEST_F(ChooseDevice, RemembersWhatItMeasured) {
   EXPECT_EQ(choose(0).device, measured.device);
   // Another batch is another question.
   EXPECT_TRUE(says(choose_device(nn::find_model("lenet5"), {}, 5, 0), "nothing was measured"));
+}
+
+TEST_F(ChooseDevice, MeasuresAnewWithAnotherVersionDriverOrKernels) {
+  opencl::Device gpu;
+  gpu.driver = "v331.0";
+  gpu.global_bytes = std::int64_t{1} << 30U;
+  const auto key = [&] {
+    const std::vector<DeviceInfo> devices = {{"cpu", "CPU", "AVX2"}, opencl::describe(gpu)};
+    return choice_key(nn::find_model("lenet5"), 64, 2, devices);
+  };
+  const std::string before = key();
+  EXPECT_NE(before.find(std::string("stoker ") + version()), std::string::npos);
+  EXPECT_NE(before.find(opencl::embedded_digest()), std::string::npos);
+  gpu.global_bytes *= 2;  // PoCL's changes with what other programs use
+  EXPECT_EQ(key(), before);
+  gpu.driver = "v332.0";
+  EXPECT_NE(key(), before);
 }
 
 TEST_F(ChooseDevice, WorksWithoutACacheFolder) {

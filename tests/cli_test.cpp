@@ -8,22 +8,10 @@
 #include <random>
 #include <thread>
 
-#include "command.h"
+#include "cli_fixture.h"
 
 namespace stoker::testing {
 namespace {
-
-class Cli : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (!has_command()) GTEST_SKIP() << "STOKER_COMMAND is not set: the program is not tested";
-  }
-  [[nodiscard]] Finished call(const std::vector<std::string>& arguments) const {
-    return run(arguments, folder_.path());
-  }
-
-  TempFolder folder_;
-};
 
 // A training so small that it takes a moment, yet has many places to stop at.
 std::vector<std::string> small_training(const std::string& file) {
@@ -33,10 +21,8 @@ std::vector<std::string> small_training(const std::string& file) {
           "1",     "--seed",    "5",         "--save",       file};
 }
 
-bool is_one_line(const std::string& text) { return !text.empty() && text.find('\n') == text.size() - 1; }
-
 TEST_F(Cli, EveryHelpEndsWithAnExample) {
-  for (const char* command : {"train", "eval", "predict", "bench", "plan", "devices", "models"}) {
+  for (const char* command : {"train", "eval", "predict", "bench", "plan", "devices", "models", "check", "tune"}) {
     const Finished help = call({command, "--help"});
     EXPECT_EQ(help.status, 0) << command;
     const std::size_t example = help.out.rfind("Example");
@@ -53,6 +39,8 @@ TEST_F(Cli, AnswersWrongUseWithOneLineAndStatusTwo) {
                                                     {"train", "mlp", "--epochs", "many"},
                                                     {"train", "mlp", "--no-such-flag"},
                                                     {"bench", "-o", "xml"},
+                                                    {"check", "all"},
+                                                    {"tune", "mlp", "--seconds", "-1"},
                                                     {"predict", "mlp"}}) {
     const Finished result = call(arguments);
     EXPECT_EQ(result.status, 2) << result.err;
@@ -83,6 +71,10 @@ TEST_F(Cli, AnswersBadInputWithOneLineAndStatusOne) {
       {{"train", "resnet18-32", "--data", "digits", "--items", "10"}, "32"},
       {{"train", "--layers", "784,5", "--data", "digits", "--items", "10"}, "classes"},
       {{"eval", "mlp", "--init", "absent.safetensors"}, "absent.safetensors"},
+      {{"check", "--device", "cpu"}, "opencl:N"},
+      {{"check", "--device", "opencl:99"}, "opencl"},
+      {{"tune", "alexnet"}, "lenet5"},
+      {{"tune", "mlp", "--device", "cpu"}, "opencl:N"},
       {{"bench", "--models", "alexnet"}, "mobilenetv2-32"},
       {{"bench", "--models", "mlp", "--devices", "toaster"}, "cpu"},
       {{"plan", "mlp", "--pass-off", "no-such-pass"}, "no-such-pass"}};
@@ -138,28 +130,6 @@ TEST_F(Cli, ListsModelsAndDevices) {
   }
   EXPECT_NE(call({"devices"}).out.find("cpu"), std::string::npos);
 }
-
-// Runs with a variable of the environment set, and removes it afterwards.
-class WithVariable {
- public:
-  WithVariable(const char* name, const std::string& value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before;
-    ::setenv(name, value.c_str(), 1);
-  }
-  ~WithVariable() {
-    if (before_.empty()) {
-      ::unsetenv(name_);
-    } else {
-      ::setenv(name_, before_.c_str(), 1);
-    }
-  }
-  WithVariable(const WithVariable&) = delete;
-  WithVariable& operator=(const WithVariable&) = delete;
-
- private:
-  const char* name_;
-  std::string before_;
-};
 
 TEST_F(Cli, WorksWithoutOpenClAndSaysWhatWasTried) {
   const WithVariable library("STOKER_OPENCL_LIBRARY", "/no/such/libOpenCL.so");

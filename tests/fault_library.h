@@ -23,6 +23,8 @@ struct FaultState {
   Fault fault;                        // none if `function` is empty
   std::map<std::string, long> calls;  // so far
   bool fired = false;
+  bool fired_at_work = false;  // before `at_work` was cleared
+  bool at_work = true;         // what is tested has not come to its end; then objects are given back, and no more
 };
 
 inline FaultState& faults() {
@@ -47,6 +49,7 @@ struct Faulty<Tag, Result(CL_API_CALL*)(Args...)> {
     const bool fails = fault.function == name && (number == fault.call || (fault.for_good && number > fault.call));
     if (!fails) return below(args...);
     state.fired = true;
+    state.fired_at_work |= state.at_work;
     if constexpr (std::is_same_v<Result, cl_int>) {
       // An object is released whatever the call says: a leak there would be the driver's.
       if (std::string(name).starts_with("clRelease")) static_cast<void>(below(args...));

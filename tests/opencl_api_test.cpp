@@ -215,6 +215,15 @@ TEST(OpenClQuirks, EachRowHasItsEvidenceAndAppliesToItsDeviceAlone) {
   EXPECT_TRUE(quirks_of(device).no_command_buffers);
   device.family = Family::other;
   EXPECT_FALSE(quirks_of(device).no_command_buffers);
+  device.platform = "rusticl OpenCL 3.0";
+  device.driver = "22.3.6";
+  EXPECT_TRUE(quirks_of(device).no_images);
+  device.driver = "25.0.1";
+  EXPECT_FALSE(quirks_of(device).no_images);
+  EXPECT_FALSE(quirks_of(device).short_loops);
+  device.family = Family::cpu;
+  device.name = "llvmpipe (LLVM 15.0.6, 256 bits)";
+  EXPECT_TRUE(quirks_of(device).short_loops);
 }
 
 // --- The counted calls.
@@ -434,7 +443,7 @@ TEST_F(OpenClPrograms, AFullDiskOnlyMeansBuildingAgain) {
   EXPECT_TRUE(entries().empty()) << "a temporary file was left";
 }
 
-TEST(OpenClCache, FolderFollowsTheEnvironment) {
+TEST(OpenClCacheFolder, FollowsTheEnvironment) {
   const Environment home("HOME", "/h");
   const Environment xdg("XDG_CACHE_HOME", "");
   const Environment mine("STOKER_CACHE_DIR", "");

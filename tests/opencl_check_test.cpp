@@ -1,5 +1,5 @@
 // The self-test and the tuner of the OpenCL backend: a wrong kernel goes into quarantine, cannot win, and what was
-// found is remembered.
+// found is remembered. That all is right on this device, cli_opencl_test asks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -76,11 +76,6 @@ TEST_F(OpenclCheck, RunsOnceByItselfAndNotIfItIsSwitchedOff) {
   ASSERT_TRUE(test.has_value());
   EXPECT_TRUE(test->quarantine.empty());
   EXPECT_TRUE(test->broken.empty());
-}
-
-TEST_F(OpenclCheck, FindsEveryFamilyRight) {
-  for (const CheckResult& result : run_checks(*backend_))
-    EXPECT_TRUE(result.passed) << result.family << ", " << result.name << ": " << result.problem;
 }
 
 TEST_F(OpenclCheck, NeverLetsAWrongCandidateWin) {

@@ -41,6 +41,11 @@ const std::vector<Case> kCases = {
     {{1, 4, 17, 4}, {1, 2, 4, 4}, {.stride = {1, 3}, .pad = {0, 1, 0, 0}}},
     {{2, 6, 5, 8}, {3, 3, 4, 12}, {.pad = {1, 1, 1, 1}}, 2},
     {{1, 4, 4, 64}, {3, 3, 64, 64}, {.pad = {1, 1, 1, 1}}},
+    // Enough images for CPUs to add up input gradients in local memory, whole tiles of 12, 10, 9 and 8 rows.
+    {{9, 12, 12, 20}, {5, 5, 20, 50}, {}, 1, true},
+    {{8, 11, 13, 4}, {3, 3, 4, 20}, {.stride = {2, 2}, .pad = {1, 0, 0, 1}}},
+    {{8, 9, 12, 3}, {3, 3, 3, 36}, {.pad = {2, 1, 2, 1}, .dilation = {2, 1}}, 1, true},
+    {{8, 7, 10, 4}, {2, 3, 4, 16}, {.pad = {0, 2, 0, 0}, .dilation = {1, 2}}},
 };
 
 constexpr std::array kParts = {"conv2d", "conv2d_input_grad", "conv2d_weight_grad"};
@@ -122,7 +127,10 @@ struct Kernels {
 };
 
 std::vector<Kernels> all_kernels() {
-  std::vector<Kernels> list{{"seeds", {}}, {"plain", {{"conv2d", {}}, {"conv2d_weight", {}}, {"gemm", {}}}}};
+  const opencl::Params patches{{"PANEL", 1}, {"LOCAL", 0}};
+  std::vector<Kernels> list{{"seeds", {}},
+                            {"patches", {{"conv2d", patches}, {"conv2d_weight", patches}}},
+                            {"plain", {{"conv2d", {}}, {"conv2d_weight", {}}, {"gemm", {}}}}};
   for (const auto& [name, family] : {std::pair("adreno", opencl::Family::adreno), {"mali", opencl::Family::mali}}) {
     opencl::Device phone;
     phone.family = family;

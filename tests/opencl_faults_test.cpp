@@ -2,7 +2,7 @@
 // the training goes on, nothing is leaked, and the checkpoint from before is intact.
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <optional>
 #include <set>
@@ -40,6 +40,7 @@ void train_on_opencl(const std::filesystem::path& checkpoint) {
   for (int step = 0; step < 3; ++step) net.train_step(items, std::vector<std::int32_t>{0, 2});
   static_cast<void>(net.predict(items));
   net.save(checkpoint);
+  faults().at_work = false;
 }
 
 std::optional<Error> error_of(const std::filesystem::path& checkpoint) {
@@ -51,7 +52,8 @@ std::optional<Error> error_of(const std::filesystem::path& checkpoint) {
   return std::nullopt;
 }
 
-// What may fail once without an end to the training: what is tried again, done otherwise, or done without.
+// What may fail once without an end to the training: what is tried again, done otherwise, or done without. What is
+// given back after the last result may fail in any case.
 bool may_be_survived(const std::string& function) {
   static const std::set<std::string> kSurvived = {
       "clBuildProgram",                            // tried again
@@ -62,7 +64,6 @@ bool may_be_survived(const std::string& function) {
       "clGetDeviceInfo",                           // some queries are optional
       "clGetExtensionFunctionAddressForPlatform",  // as are extensions
       "clGetKernelWorkGroupInfo",                  // the device's limit is taken
-      "clEnqueueUnmapMemObject",                   // when the memory goes away
       "clCreateCommandBufferKHR",                  // launches are not recorded
       "clCreateImage",                             // buffers are read without views
       "clCommandNDRangeKernelKHR",
@@ -73,19 +74,12 @@ bool may_be_survived(const std::string& function) {
   return function.starts_with("clRelease") || kSurvived.contains(function);
 }
 
-// The errors that a driver may well give there.
-std::vector<cl_int> likely_errors(const std::string& function) {
+// The errors that a driver may well give there: one that passes, one that stays.
+std::array<cl_int, 2> likely_errors(const std::string& function) {
   if (function == "clBuildProgram") return {CL_BUILD_PROGRAM_FAILURE, CL_OUT_OF_HOST_MEMORY};
   if (function == "clEnqueueMapBuffer") return {CL_MAP_FAILURE, CL_OUT_OF_RESOURCES};
   if (function.starts_with("clCreate")) return {CL_OUT_OF_HOST_MEMORY, CL_MEM_OBJECT_ALLOCATION_FAILURE};
   return {CL_OUT_OF_RESOURCES, CL_DEVICE_NOT_AVAILABLE};
-}
-
-// Of `count` calls: all if they are few, otherwise the first, the last, and some between.
-std::vector<long> sampled(long count, long most) {
-  std::set<long> calls = {0, count - 1};
-  for (long i = 0; i < most; ++i) calls.insert(i * count / most);
-  return {calls.begin(), calls.end()};
 }
 
 class OpenClFaults : public ::testing::Test {
@@ -115,7 +109,7 @@ class OpenClFaults : public ::testing::Test {
       EXPECT_TRUE(error->code() == Code::device || error->code() == Code::no_memory) << error->what();
     } else {
       const bool survived = may_be_survived(fault.function) || survived_too_.contains(fault.function);
-      EXPECT_TRUE(!faults().fired || survived) << "the failure was overlooked";
+      EXPECT_TRUE(!faults().fired_at_work || survived) << "the failure was overlooked";
     }
     expect_intact_checkpoint(error.has_value());
   }
@@ -145,16 +139,17 @@ class OpenClFaults : public ::testing::Test {
     const std::map<std::string, long> calls = count_calls();
     EXPECT_EQ(stub_report().misuse, std::vector<std::string>{});
     EXPECT_GT(calls.size(), 20U);
-    for (const auto& [function, count] : calls)
-      for (const long call : sampled(count, 12))
-        for (const cl_int error : likely_errors(function))
-          for (const bool for_good : {false, true}) {
-            renew();
-            expect_clear_end({.function = function, .call = call, .error = error, .for_good = for_good});
-            EXPECT_TRUE(stub_report().live.empty()) << function << ": " << stub_report().live.begin()->first;
-            EXPECT_EQ(stub_report().misuse, std::vector<std::string>{});
-            if (HasFailure()) return;
-          }
+    for (const auto& [function, count] : calls) {
+      const std::array<cl_int, 2> errors = likely_errors(function);
+      for (long call = 0; call < count; ++call)
+        for (const bool for_good : {false, true}) {
+          renew();
+          expect_clear_end({.function = function, .call = call, .error = errors[for_good], .for_good = for_good});
+          EXPECT_TRUE(stub_report().live.empty()) << function << ": " << stub_report().live.begin()->first;
+          EXPECT_EQ(stub_report().misuse, std::vector<std::string>{});
+          if (HasFailure()) return;
+        }
+    }
   }
 
   TempFolder folder_;

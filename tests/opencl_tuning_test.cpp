@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "backends/opencl/devices.h"
 #include "backends/opencl/tuning.h"
 
 namespace stoker::opencl {
@@ -75,6 +76,24 @@ TEST(OpenClTuning, candidates_begin_with_the_seed_and_name_what_it_names) {
       for (std::size_t i = 0; i < params.size(); ++i) EXPECT_EQ(params[i].first, list[0][i].first);
     }
   }
+}
+
+TEST(OpenClTuning, a_device_is_described_with_its_way_of_replay_and_its_use_of_images) {
+  const auto says = [](const Device& device, const char* part) {
+    return describe(device).details.find(part) != std::string::npos;
+  };
+  Device device = device_of(Family::adreno);
+  EXPECT_TRUE(says(device, "no replay: launch by launch, images")) << describe(device).details;
+  EXPECT_FALSE(says(device, "unused"));
+  device.recordable_queues = true;
+  EXPECT_TRUE(says(device, "replays recordable queues"));
+  device.command_buffers = true;
+  EXPECT_TRUE(says(device, "replays command buffers"));
+  device.quirks.no_command_buffers = true;
+  EXPECT_TRUE(says(device, "replays recordable queues"));
+  device.image_texels = 0;
+  EXPECT_TRUE(says(device, "no images"));
+  EXPECT_TRUE(says(device_of(Family::mali), "images unused"));
 }
 
 }  // namespace

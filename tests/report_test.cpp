@@ -171,6 +171,8 @@ TEST(ReportHtml, WritesNumbersToTheRightWithTheirUnitsAndAllDigitsToSortBy) {
   EXPECT_TRUE(has(html, "--bar:100.00%\">0.50</td>"));
   EXPECT_TRUE(has(html, "<td class=\"number\" data-value=\"1234567\">1,234,567</td>"));
   EXPECT_TRUE(has(html, "<caption>t</caption>"));
+  const Table shares{.columns = {{"a", "%", 1, true}}, .rows = {{25.0}, {50.0}}};
+  EXPECT_TRUE(has(table_html(shares), "--bar:50.00%\">50.0<")) << "shares are drawn as parts of 100 %";
 }
 
 TEST(ReportHtml, FormatsNumbersForReaders) {
@@ -189,7 +191,8 @@ TEST(ReportHtml, FormatsNumbersForReaders) {
   EXPECT_EQ(format_number(1e300, 2), "1.000e+300");
   EXPECT_EQ(format_number(123456.7, -1), "123,457");
   EXPECT_EQ(format_number(0.012345, -1), "0.01235");
-  EXPECT_EQ(format_number(2.5, -1), "2.5");
+  EXPECT_EQ(format_number(2.5, -1), "2.500");
+  EXPECT_EQ(format_number(2, -1), "2");
   EXPECT_EQ(format_number(1.5e-9, -1), "1.500e-09");
 }
 
@@ -202,6 +205,14 @@ TEST(ReportHtml, TakesTablesThatAreEmptyOrRagged) {
   const Table bars{.columns = {{"a", "", 1, true}}, .rows = {{kNan}, {kInfinity}, {0.0}}};
   EXPECT_FALSE(has(table_html(bars), "--bar")) << "nothing to compare with";
   EXPECT_EQ(unbalanced(to_html({})), "");
+}
+
+TEST(ReportHtml, LetsLongTextsHaveSeveralLines) {
+  const std::string text(60, 'x');
+  const std::string html = table_html({.columns = {{"a"}, {"b"}}, .rows = {{"short", text}, {"short", "beside it"}}});
+  EXPECT_TRUE(has(html, "<td class=\"long\">" + text)) << html;
+  EXPECT_TRUE(has(html, "<td class=\"long\">beside it"));
+  EXPECT_TRUE(has(html, "<th scope=\"row\">short"));
 }
 
 TEST(ReportHtml, SetsParagraphsListsCodeAndBold) {

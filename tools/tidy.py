@@ -5,7 +5,11 @@
 
 A file that was clean stays remembered (build/tidy-cache) until it, a header of ours that it includes, its flags or
 .clang-tidy changes. Kernels are read for one instruction set only: the others are the same text.
+
+Most of the time goes into the headers that files share, so files are read joined (unity.py), and one by one only where that
+brings a finding.
 """
+import collections
 import concurrent.futures
 import hashlib
 import json
@@ -16,9 +20,12 @@ import shlex
 import subprocess
 import sys
 
+import unity
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CACHE = ROOT / "build" / "tidy-cache"
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+Job = collections.namedtuple("Job", "path flags key")
 EXTRA = ["-Wno-unknown-warning-option", "-Wno-unused-command-line-argument", "-DHWY_COMPILE_ONLY_STATIC"]
 
 
@@ -58,14 +65,43 @@ def key_of(path, flags, version):
     return digest.hexdigest()
 
 
-def tidy(path, flags, key):
-    if (CACHE / key).exists():
-        return path, None
-    done = subprocess.run(["clang-tidy", "--quiet", str(path), "--"] + flags + EXTRA, capture_output=True, text=True)
+def clang_tidy(path, flags, options=()):
+    """None if there is nothing to say about the file, otherwise what there is."""
+    command = ["clang-tidy", "--quiet", f"--config-file={ROOT / '.clang-tidy'}", *options, str(path), "--", *flags, *EXTRA]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 0:
-        (CACHE / key).touch()
-        return path, None
-    return path, done.stdout + "\n".join(line for line in done.stderr.splitlines() if "warnings generated" not in line)
+        return None
+    return done.stdout + "\n".join(line for line in done.stderr.splitlines() if "warnings generated" not in line)
+
+
+def tidy(number, group):
+    """Reads a group of jobs; gives the findings by file."""
+    if len(group) > 1:
+        path = CACHE / f"joined_{os.getpid()}_{number}.cpp"
+        path.write_text("".join(f'#include "{job.path}"\n' for job in group), encoding="utf-8")
+        clean = clang_tidy(path, group[0].flags, ["--checks=-bugprone-suspicious-include"]) is None
+        path.unlink()
+        if clean:
+            for job in group:
+                (CACHE / job.key).touch()
+            return []
+    findings = []
+    for job in group:
+        output = clang_tidy(job.path, job.flags)
+        if output is None:
+            (CACHE / job.key).touch()
+        else:
+            findings.append((job.path, output))
+    return findings
+
+
+def groups_of(jobs):
+    """Jobs with the same flags, joined as unity.py joins files; the longest first."""
+    by_flags = collections.defaultdict(dict)
+    for job in jobs:
+        by_flags[tuple(job.flags)][job.path] = job
+    groups = [[some[path] for path in group] for some in by_flags.values() for group in unity.joined(sorted(some))]
+    return sorted(groups, key=lambda group: -sum(job.path.stat().st_size for job in group))
 
 
 def main():
@@ -79,12 +115,13 @@ def main():
         path = (pathlib.Path(entry["directory"]) / entry["file"]).resolve()
         if ROOT / "src" in path.parents and (not wanted or path in wanted):
             flags = flags_of(entry["command"])
-            jobs.append((path, flags, key_of(path, flags, version)))
+            jobs.append(Job(path, flags, key_of(path, flags, version)))
     faults = 0
+    groups = groups_of(job for job in jobs if not (CACHE / job.key).exists())
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for done in concurrent.futures.as_completed([pool.submit(tidy, *job) for job in jobs]):
-            path, output = done.result()
-            if output is not None:
+        running = [pool.submit(tidy, number, group) for number, group in enumerate(groups)]
+        for done in concurrent.futures.as_completed(running):
+            for path, output in done.result():
                 faults += 1
                 print(f"{path.relative_to(ROOT)}:\n{output}", flush=True)
     print(f"clang-tidy: {len(jobs)} files, {faults} with findings")

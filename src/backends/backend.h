@@ -23,6 +23,9 @@ struct DeviceInfo {
   std::string name;     // for people
   std::string details;  // instruction set, threads
   bool is_cpu = false;  // an OpenCL device may be the CPU, too (PoCL): it tells nothing of GPUs
+  // What tells it from others, driver included; empty: the details do. Those may hold what changes by the minute, as
+  // PoCL's memory does.
+  std::string identity = {};
 };
 
 // Memory on the device. Freed with the object, which must not outlive its backend.

@@ -19,6 +19,7 @@ void add_devices(CLI::App& app);
 void add_check(CLI::App& app);
 void add_tune(CLI::App& app);
 void add_models(CLI::App& app);
+void add_study(CLI::App& app);
 void add_simulate(CLI::App& app);
 
 // The exit status of a command that was stopped by Ctrl-C, as shells have it.

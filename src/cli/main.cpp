@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <iostream>
 
+#include "base/version.h"
 #include "cli/cli.h"
 
 namespace stoker::cli {
@@ -50,7 +51,7 @@ int run(CLI::App& app, int argc, char** argv) {
 
 int main(int argc, char** argv) {
   CLI::App app("Stoker trains neural networks on the device at hand.", "stoker");
-  app.set_version_flag("--version", "stoker " STOKER_VERSION);
+  app.set_version_flag("--version", std::string("stoker ") + stoker::version());
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::simple);
   app.footer("Example:\n  stoker train lenet5 --data digits --epochs 3");
@@ -64,6 +65,7 @@ int main(int argc, char** argv) {
   stoker::cli::add_check(app);
   stoker::cli::add_tune(app);
   stoker::cli::add_models(app);
+  stoker::cli::add_study(app);
   stoker::cli::add_simulate(app);
   return stoker::cli::run(app, argc, argv);
 }

@@ -38,7 +38,11 @@ void run(TuneFlags& flags) {
   const std::vector<Model> chosen = given(flags.model) ? std::vector{make_model(flags.model)} : models();
   const bool terminal = ::isatty(STDERR_FILENO) != 0;
   flags.options.seconds /= static_cast<double>(chosen.size());
-  flags.options.on_note = note_to_stderr;
+  bool noted = false;  // that something could not be kept
+  flags.options.on_note = [&](const std::string& line) {
+    note_to_stderr(line);
+    noted = true;
+  };
   std::vector<std::vector<std::string>> rows;
   for (const Model& model : chosen) {
     flags.options.on_progress = [&](int done, int total) {
@@ -49,6 +53,7 @@ void run(TuneFlags& flags) {
     if (terminal) std::fprintf(stderr, "\r\033[K");
   }
   std::cout << format_table(kColumns, rows);
+  if (noted) return;
   std::cout << "Stored for this device and driver: training on " << flags.options.device << " uses it from now on.\n";
 }
 

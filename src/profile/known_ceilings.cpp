@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "backends/opencl/cache.h"
+#include "backends/opencl/opencl_backend.h"
 #include "base/error.h"
 
 namespace stoker {
@@ -42,9 +43,12 @@ std::string processor() {
   return text;
 }
 
+// An OpenCL device's details hold what may change from one start to the next: PoCL's memory is what is free.
 std::string key(const Backend& backend) {
   const DeviceInfo device = backend.describe();
-  return str("ceilings 1\n", device.name, "\n", device.details, "\n", processor());
+  const auto* opencl = dynamic_cast<const opencl::ClBackend*>(&backend);
+  return str("ceilings 1\n", device.name, "\n", opencl != nullptr ? opencl->device().key() : device.details, "\n",
+             processor());
 }
 
 std::optional<Ceilings> load(const opencl::Cache& cache, const std::string& key) {

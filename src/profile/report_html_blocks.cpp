@@ -16,6 +16,7 @@ constexpr double kLargestFixed = 1e15;  // beyond, digits are noise: scientific 
 constexpr double kSmallestFixed = 1e-6;
 constexpr int kSignificantDigits = 4;
 constexpr int kMostDecimals = 12;
+constexpr std::size_t kLongText = 36;  // in bytes: longer ones may have several lines
 
 std::string digits_of(double number, std::chars_format format, int precision) {
   char digits[64];
@@ -41,11 +42,12 @@ std::string with_commas(std::string digits) {
   return digits;
 }
 
-std::string without_trailing_zeros(std::string digits) {
-  if (digits.find('.') == std::string::npos) return digits;
-  digits.erase(digits.find_last_not_of('0') + 1);
-  if (digits.back() == '.') digits.pop_back();
-  return digits;
+// 4.000 -> 4; 4.500 stays: the zeros are significant.
+std::string without_zero_fraction(const std::string& digits) {
+  const std::size_t point = digits.find('.');
+  return point != std::string::npos && digits.find_first_not_of('0', point + 1) == std::string::npos
+             ? digits.substr(0, point)
+             : digits;
 }
 
 // `code` and **bold**; a mark without its partner stands for itself.
@@ -71,13 +73,18 @@ std::string inline_html(std::string_view text) {
 
 struct ColumnFacts {
   bool numeric = false;
+  bool wraps = false;  // has a text too long for one line
   double largest = 0;  // magnitude, of finite numbers
 };
 
 ColumnFacts facts_of(const Table& table, std::size_t column) {
   ColumnFacts facts;
   for (const std::vector<Cell>& row : table.rows) {
-    if (column >= row.size() || !std::holds_alternative<double>(row[column])) continue;
+    if (column >= row.size()) continue;
+    if (const auto* text = std::get_if<std::string>(&row[column])) {
+      facts.wraps = facts.wraps || text->size() > kLongText;
+      continue;
+    }
     facts.numeric = true;
     const double number = std::fabs(std::get<double>(row[column]));
     if (std::isfinite(number)) facts.largest = std::max(facts.largest, number);
@@ -95,8 +102,10 @@ std::string head_html(const Column& column, const ColumnFacts& facts) {
 std::string cell_html(const Cell& cell, const Column& column, const ColumnFacts& facts, bool first) {
   const std::string tag = first ? "th scope=\"row\"" : "td";
   const std::string end = first ? "</th>" : "</td>";
-  if (const auto* text = std::get_if<std::string>(&cell))
-    return "<" + tag + (facts.numeric ? " class=\"number\"" : "") + ">" + escape_html(*text) + end;
+  if (const auto* text = std::get_if<std::string>(&cell)) {
+    const char* kind = facts.wraps ? " class=\"long\"" : facts.numeric ? " class=\"number\"" : "";
+    return "<" + tag + kind + ">" + escape_html(*text) + end;
+  }
   const double number = std::get<double>(cell);
   std::string html = "<" + tag + " class=\"number";
   const bool bar = column.bar && std::isfinite(number) && facts.largest > 0;
@@ -104,7 +113,8 @@ std::string cell_html(const Cell& cell, const Column& column, const ColumnFacts&
   html += "\"";
   if (!std::isnan(number)) html += " data-value=\"" + exact(number) + "\"";
   if (bar) {
-    const double percent = 100 * std::fabs(number) / facts.largest;
+    const double whole = column.unit == "%" ? std::max(100.0, facts.largest) : facts.largest;
+    const double percent = 100 * std::fabs(number) / whole;
     html += " style=\"--bar:" + digits_of(percent, std::chars_format::fixed, 2) + "%\"";
   }
   return html + ">" + escape_html(format_number(number, column.decimals)) + end;
@@ -140,7 +150,7 @@ std::string format_number(double number, int decimals) {
   if (decimals < 0) {
     const int before = size > 0 ? static_cast<int>(std::floor(std::log10(size))) : 0;
     const int after = std::clamp(kSignificantDigits - 1 - before, 0, kMostDecimals);
-    return with_commas(without_trailing_zeros(digits_of(number, std::chars_format::fixed, after)));
+    return with_commas(without_zero_fraction(digits_of(number, std::chars_format::fixed, after)));
   }
   decimals = std::min(decimals, kMostDecimals);
   const double unit = std::pow(10.0, -decimals);

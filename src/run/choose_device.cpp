@@ -8,7 +8,9 @@
 #include <optional>
 
 #include "backends/opencl/cache.h"
+#include "backends/opencl/program.h"
 #include "base/error.h"
+#include "base/version.h"
 #include "run/random_batch.h"
 
 namespace stoker {
@@ -27,7 +29,8 @@ constexpr double kMeasuredSeconds = 0.3;
 constexpr double kCpuShare = 0.3;  // of the budget, at most
 // A device that could not be measured is tried again at so many starts: what was compiled the first time is in caches.
 constexpr int kTries = 5;
-constexpr std::size_t kMostWords = 120;  // characters of an error, in a line for people
+constexpr std::uintmax_t kMostBytes = 1U << 20U;  // of remembered choices
+constexpr std::size_t kMostWords = 120;           // characters of an error, in a line for people
 
 double seconds_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
@@ -112,11 +115,9 @@ class Chooser {
   }
 
   [[nodiscard]] std::string key() const {
-    std::string text = str("choice 1\n", model_.name, " ", model_.item, " ", model_.outputs, " ",
-                           nn::parameter_count(model_), "\nbatch ", batch_, "\nthreads ", options_.threads, "\n");
-    for (const Candidate& candidate : candidates_)
-      text += title(candidate.device) + " " + candidate.device.details + "\n";
-    return text;
+    std::vector<DeviceInfo> devices;
+    for (const Candidate& candidate : candidates_) devices.push_back(candidate.device);
+    return choice_key(model_, batch_, options_.threads, devices);
   }
 
   void recall() {
@@ -142,6 +143,7 @@ class Chooser {
         {"device", choice.device}, {"line", line_}, {"complete", complete}, {"tries", tries_ + 1}};
     const std::string text = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     static_cast<void>(memory_.store(key(), std::as_bytes(std::span(text))));
+    memory_.trim(kMostBytes);
   }
 
   void measure_all() {
@@ -217,6 +219,15 @@ class Chooser {
 };
 
 }  // namespace
+
+std::string choice_key(const nn::Model& model, std::int64_t batch, int threads, std::span<const DeviceInfo> devices) {
+  std::string text =
+      str("choice 2, stoker ", version(), ", kernels ", opencl::embedded_digest(), "\n", model.name, " ", model.item,
+          " ", model.outputs, " ", nn::parameter_count(model), "\nbatch ", batch, "\nthreads ", threads, "\n");
+  for (const DeviceInfo& device : devices)
+    text += title(device) + " " + (device.identity.empty() ? device.details : device.identity) + "\n";
+  return text;
+}
 
 DeviceChoice choose_device(const nn::Model& model, const SessionOptions& options, std::int64_t batch, double budget) {
   return Chooser(model, options, batch, budget).choose();

@@ -12,14 +12,15 @@ import tempfile
 import time
 import zlib
 
-NAMES = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome"]
+NAMES = ["chromium-headless-shell", "chromium", "google-chrome", "chrome"]
 TIMEOUT = 60  # seconds: a busy machine is no fault of the page's
 
 
 def find():
-    """The browser's path, or None."""
+    """The path of a browser (STOKER_BROWSER names one), or None. A snap's sees neither our files nor our pipes."""
     chosen = os.environ.get("STOKER_BROWSER")
-    return next(filter(None, map(shutil.which, [chosen] if chosen else NAMES)), None)
+    paths = filter(None, map(shutil.which, [chosen] if chosen else NAMES))
+    return next((path for path in paths if os.path.basename(os.path.realpath(path)) != "snap"), None)
 
 
 class Browser:
@@ -32,12 +33,12 @@ class Browser:
         os.close(commands)
         os.close(answers)
         arguments = [path, "--headless", "--remote-debugging-pipe", f"--user-data-dir={self.profile.name}", "--no-first-run",
-                     "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--hide-scrollbars"]
-        if os.geteuid() == 0:
-            arguments.append("--no-sandbox")  # the sandbox refuses to run as root
+                     "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--hide-scrollbars",
+                     # The sandbox refuses to run as root and in many containers; the pages are our own.
+                     "--no-sandbox"]
         self.log = open(os.path.join(self.profile.name, "stderr.txt"), "w+", encoding="utf-8", errors="replace")
-        self.process = subprocess.Popen(["bash", "-c", f'exec "$@" 3<&{ends[0]} 4>&{ends[1]}', "bash", *arguments, "about:blank"],
-                                        pass_fds=ends, stdout=self.log, stderr=self.log)
+        moved = ["bash", "-c", f'exec "$@" 3<&{ends[0]} 4>&{ends[1]}', "bash"]
+        self.process = subprocess.Popen([*moved, *arguments, "about:blank"], pass_fds=ends, stdout=self.log, stderr=self.log)
         for end in ends:
             os.close(end)
         self.buffer = b""

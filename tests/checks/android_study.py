@@ -90,7 +90,7 @@ class Study(unittest.TestCase):
         self.assertEqual(sorted(path.name for path in (self.here / "results").iterdir()),
                          ["matmul.csv", "report.html", "results.json"])
         self.assertEqual((self.here / "results/report.html").read_text(), "<p>whole</p>\n")
-        self.assertEqual(self.got("arguments").split("\n")[:-1], ["study", "--out", "out", "--quick", "--device", "opencl:0"])
+        self.assertEqual(self.got("arguments").split(), ["study", "--out", "out", "--quick", "--device", "opencl:0"])
         self.assertIn("/vendor/lib64", self.got("library_path").split(":"))
         self.expect_clean()
 

@@ -51,6 +51,9 @@ std::optional<std::vector<std::byte>> Cache::load(std::string_view key) const {
                     std::ranges::equal(all.subspan(kMagic.size(), kHash), sha256(key)) &&
                     std::ranges::equal(all.subspan(kMagic.size() + kHash, kHash), sha256(content));
   if (!good) return std::nullopt;
+  // The time of its last use, for trim(). Where it cannot be set, the folder cannot be written to either.
+  std::error_code ignored;
+  std::filesystem::last_write_time(path_of(key), std::filesystem::file_time_type::clock::now(), ignored);
   return std::vector<std::byte>(content.begin(), content.end());
 }
 
@@ -71,6 +74,33 @@ std::string Cache::store(std::string_view key, std::span<const std::byte> bytes)
     return failure.what();
   }
   return {};
+}
+
+void Cache::trim(std::uintmax_t bytes) const {
+  struct File {
+    std::filesystem::file_time_type used;
+    std::uintmax_t bytes = 0;
+    std::filesystem::path path;
+  };
+  std::vector<File> files;
+  std::uintmax_t total = 0;
+  std::error_code error;
+  // Of what vanishes meanwhile, or cannot be asked, nothing is known and nothing is removed.
+  for (std::filesystem::directory_iterator at(folder_, error), end; !error && at != end; at.increment(error)) {
+    std::error_code unknown;
+    File file{.used = at->last_write_time(unknown), .path = at->path()};
+    if (!unknown) file.bytes = at->file_size(unknown);
+    if (unknown) continue;
+    total += file.bytes;
+    files.push_back(std::move(file));
+  }
+  if (total <= bytes) return;
+  std::ranges::sort(files, {}, &File::used);
+  for (const File& file : files) {
+    if (total <= bytes) return;
+    std::filesystem::remove(file.path, error);
+    total -= file.bytes;
+  }
 }
 
 }  // namespace stoker::opencl

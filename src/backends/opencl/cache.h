@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -25,6 +26,8 @@ class Cache {
   [[nodiscard]] std::optional<std::vector<std::byte>> load(std::string_view key) const;
   // Empty if it was stored, otherwise why not; a full disk or a read-only folder is no Error.
   [[nodiscard]] std::string store(std::string_view key, std::span<const std::byte> bytes) const;
+  // Removes the entries that were not stored or loaded for the longest time until the rest fits into `bytes`.
+  void trim(std::uintmax_t bytes) const;
   // Where the entry stands, or would.
   [[nodiscard]] std::filesystem::path path_of(std::string_view key) const;
 

@@ -26,6 +26,8 @@ struct Quirks {
   bool no_command_buffers = false;  // cl_khr_command_buffer is broken
   bool no_recordable_queues = false;
   bool no_binary_cache = false;       // clCreateProgramWithBinary crashes or gives wrong kernels
+  bool no_group_limits = false;       // CL_KERNEL_WORK_GROUP_SIZE is less than what a kernel runs with
+  bool short_loops = false;           // long loops are broken off: a CPU that gets the small work-items of GPUs
   int launches_a_flush = 0;           // 0: leave it to the driver until the step's end
   double submission_seconds = 0.0;    // 0: no cap on a submission's estimated time
   std::vector<std::string> families;  // kernel families that only the plain kernel computes rightly

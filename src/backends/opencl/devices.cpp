@@ -8,6 +8,7 @@
 
 #include "backends/opencl/errors.h"
 #include "backends/opencl/quirks.h"
+#include "backends/opencl/tuner.h"
 #include "base/error.h"
 
 namespace stoker::opencl {
@@ -145,6 +146,10 @@ Device query_device(const Functions& cl, cl_device_id id, const std::string& pla
   device.recordable_queues = has_extension(device.extensions, "cl_qcom_recordable_queues");
   device.quirks = quirks_of(device);
   if (device.quirks.no_images) device.image_texels = 0;
+  if (device.quirks.short_loops) {
+    device.family = Family::other;
+    device.native_width = 4;
+  }
   return device;
 }
 
@@ -184,6 +189,27 @@ std::string joined(const Parts& parts) {
   return text;
 }
 
+// As replay.cpp chooses.
+const char* replay_of(const Device& device) {
+  if (device.command_buffers && !device.quirks.no_command_buffers) return "replays command buffers";
+  if (device.recordable_queues && !device.quirks.no_recordable_queues) return "replays recordable queues";
+  return "no replay: launch by launch";
+}
+
+// Whether a kernel reads through image views: where there are none, every one reads buffers.
+const char* images_of(const Device& device) {
+  if (device.image_texels == 0) return "no images";
+  Tuning tuning(device);
+  load_tuning(device, tuning);
+  const auto reads = [](const Params& params) {
+    return std::ranges::any_of(params, [](const auto& row) { return row.first == "IMAGE" && row.second != 0; });
+  };
+  const bool tuned = std::ranges::any_of(tuning.tuned(), [&](const auto& row) { return reads(row.second); });
+  const bool seeded = std::ranges::any_of(
+      all_seeds(), [&](const Seed& seed) { return find_seed(seed.kernel, device) == &seed && reads(seed.params); });
+  return tuned || seeded ? "images" : "images unused";
+}
+
 }  // namespace
 
 DeviceList find_devices(const Library& library) {
@@ -203,8 +229,9 @@ DeviceList find_devices(const Library& library) {
       list.notes.push_back(str("a platform is left out: ", failure.what()));
     }
   }
-  std::stable_partition(list.devices.begin(), list.devices.end(),
-                        [](const OpenedDevice& device) { return !device.info.is_cpu(); });
+  std::stable_partition(list.devices.begin(), list.devices.end(), [](const OpenedDevice& device) {
+    return !device.info.is_cpu() && !device.info.quirks.short_loops;
+  });
   for (std::size_t i = 0; i < list.devices.size(); ++i) list.devices[i].info.id = str("opencl:", i);
   return list;
 }
@@ -213,9 +240,10 @@ DeviceInfo describe(const Device& device) {
   return {.id = device.id,
           .name = device.name,
           .details = str(device.version, ", driver ", device.driver, ", ", to_string(device.family), ", ",
-                         device.compute_units, " compute units, ", device.global_bytes >> 20, " MiB",
-                         device.command_buffers || device.recordable_queues ? ", replays recordings" : ""),
-          .is_cpu = device.type_is_cpu};
+                         device.compute_units, " compute units, ", device.global_bytes >> 20, " MiB, ",
+                         replay_of(device), ", ", images_of(device)),
+          .is_cpu = device.type_is_cpu,
+          .identity = device.key()};
 }
 
 std::vector<DeviceInfo> list_opencl_devices() {

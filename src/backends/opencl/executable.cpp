@@ -118,6 +118,11 @@ class ClExecutable : public Executable {
   }
 
  private:
+  [[nodiscard]] std::size_t group_limit(cl_kernel kernel) const {
+    const Device& device = runtime_.device;
+    return device.quirks.no_group_limits ? device.max_group : runtime_.api.group_limit(kernel, runtime_.id);
+  }
+
   // Launches that read no batch have the same arguments in every slot, and one kernel object.
   void bind_slot(int slot) {
     std::vector<PreparedLaunch> prepared;
@@ -131,7 +136,7 @@ class ClExecutable : public Executable {
       binder_.set_args(kernel.get(), launch, slot);
       prepared.push_back({.kernel = kernel.get(),
                           .global = launch.global,
-                          .local = fitting_group(launch, runtime_.api.group_limit(kernel.get(), runtime_.id)),
+                          .local = fitting_group(launch, group_limit(kernel.get())),
                           .seconds = estimated_seconds(launch.cost),
                           .number = {recorded_, static_cast<int>(i)}});
     }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "backends/opencl/device.h"
+#include "base/round.h"
 #include "graph/graph.h"
 #include "ops/cost.h"
 #include "plan/plan.h"
@@ -120,9 +121,6 @@ struct KernelContext {
 
 // `bytes` of `place` from `offset` on: a part of a workspace.
 [[nodiscard]] Place part(const Place& place, std::int64_t offset, std::int64_t bytes);
-
-[[nodiscard]] constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-[[nodiscard]] constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
 
 // What a Target answers about a node, and its preparation. Work is cut by shape and tuning only (determinism).
 struct KernelDef {

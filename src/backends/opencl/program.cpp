@@ -3,11 +3,14 @@
 #include "backends/opencl/dump.h"
 #include "backends/opencl/embedded.h"
 #include "base/error.h"
+#include "base/sha256.h"
 
 namespace stoker::opencl {
 namespace {
 
 constexpr const char* kFormat = "stoker program 1";  // changes when what is stored under a key does
+// On disk. A program takes 20 to 200 kB, a net some 5 MB; what is tuned, ten times that.
+constexpr std::uintmax_t kMostBytes = std::uintmax_t{64} << 20U;
 
 }  // namespace
 
@@ -24,6 +27,12 @@ std::vector<std::string_view> embedded_files() {
   std::vector<std::string_view> names;
   for (const EmbeddedFile& row : embedded_table()) names.push_back(row.name);
   return names;
+}
+
+std::string embedded_digest() {
+  std::string texts;
+  for (const EmbeddedFile& row : embedded_table()) texts += row.text;
+  return hex(sha256(texts));
 }
 
 std::string full_source(const Program& program) {
@@ -113,6 +122,7 @@ Handle<cl_kernel> Programs::kernel(const Program& program, const std::string& na
 void Programs::save() {
   cache_note_.clear();
   if (device_.quirks.no_binary_cache) return;
+  bool stored = false;
   for (auto& [program, entry] : entries_) {
     if (entry.saved) continue;
     try {
@@ -124,7 +134,9 @@ void Programs::save() {
       return;
     }
     entry.saved = true;
+    stored = true;
   }
+  if (stored) cache_.trim(kMostBytes);
 }
 
 }  // namespace stoker::opencl

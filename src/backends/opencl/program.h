@@ -18,6 +18,7 @@ namespace stoker::opencl {
 // The text of kernels/FILE.cl, embedded at build; an Error lists the files there are.
 [[nodiscard]] std::string_view embedded_source(std::string_view file);
 [[nodiscard]] std::vector<std::string_view> embedded_files();
+[[nodiscard]] std::string embedded_digest();  // tells one version of the kernels from another
 // What clBuildProgram gets: defines, header, file.
 [[nodiscard]] std::string full_source(const Program& program);
 // Everywhere the same. No -cl-finite-math-only: it breaks the checks for NaN.

@@ -6,7 +6,7 @@
 
 #include <cstddef>
 
-struct _cl_recording_qcom;
+struct _cl_recording_qcom;  // NOLINT(bugprone-reserved-identifier): its name there
 using cl_recording_qcom = _cl_recording_qcom*;
 
 // Of a queue that records launches rather than runs them (clCreateCommandQueue's properties).

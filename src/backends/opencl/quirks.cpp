@@ -35,6 +35,15 @@ constexpr QuirkRow kRows[] = {
      "buffers)"},
     {Family::cpu, "Portable Computing Language", "", "", "no image views", [](Quirks& q) { q.no_images = true; },
      "PoCL 3.1: clCreateImage over a sub-buffer gives CL_INVALID_MEM_OBJECT; and a CPU's buffers are cached anyway"},
+    {Family::other, "rusticl", "", "22.3", "no image views", [](Quirks& q) { q.no_images = true; },
+     "Mesa 22.3.6: clEnqueueNDRangeKernel gives CL_OUT_OF_HOST_MEMORY for an image1d_buffer_t over a sub-buffer; over "
+     "a "
+     "whole buffer the same kernel, y[i] = read_imagef(x, i), is right"},
+    {Family::other, "rusticl", "", "22.3", "kernels' limits are not asked", [](Quirks& q) { q.no_group_limits = true; },
+     "Mesa 22.3.6: CL_KERNEL_WORK_GROUP_SIZE is the preferred multiple, 32 on llvmpipe, where groups of 256 run"},
+    {Family::cpu, "", "llvmpipe", "", "the small work-items of GPUs", [](Quirks& q) { q.short_loops = true; },
+     "Mesa 22.3.6: all loops of a work-item together end after 65535 rounds (LP_MAX_TGSI_LOOP_ITERATIONS), without an "
+     "error: for (i = 0; i < 1000; ++i) for (j = 0; j < 1000; ++j) ++n gives 65405"},
     {Family::cpu, "Intel(R) OpenCL", "", "", "no command buffers", [](Quirks& q) { q.no_command_buffers = true; },
      "runtime 2026.22: 2 kB a launch are lost in each replay (410 MB after 2000 replays of 100 launches), and a "
      "replayed "

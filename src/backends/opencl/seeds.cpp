@@ -13,9 +13,9 @@ constexpr const char* kNoSpills = "no spills with Mesa's compiler";
 
 const std::vector<Seed>& seeds() {
   static const std::vector<Seed> rows = {
-      // On CPUs gemm_panel.cl computes it.
-      {"conv2d", Family::cpu, {{"PANEL", 1}}, kPocl},
-      {"conv2d_weight", Family::cpu, {{"PANEL", 1}}, kPocl},
+      // On CPUs gemm_panel.cl computes it. LOCAL: with images in local memory where they fit.
+      {"conv2d", Family::cpu, {{"PANEL", 1}, {"LOCAL", 1}}, kPocl},
+      {"conv2d_weight", Family::cpu, {{"PANEL", 1}, {"LOCAL", 1}}, kPocl},
       // GPUs: gemm_direct.cl. TM x TN results a work-item, GX x GY work-items a group, IMAGE as there.
       {"gemm", Family::adreno, {{"TM", 4}, {"TN", 8}, {"IMAGE", 3}, {"GX", 8}, {"GY", 16}}, kClblast},
       {"gemm", Family::mali, {{"TM", 4}, {"TN", 4}, {"IMAGE", 0}, {"GX", 8}, {"GY", 8}}, kClblast},
@@ -110,9 +110,13 @@ void add_gemm_tiles(const Device& device, std::vector<Params>& list) {
   }
 }
 
-// On CPUs gemm_panel.cl has the parameters.
+// On CPUs gemm_panel.cl has the parameters of tiles.
+void add_conv2d_panels(std::vector<Params>& list) {
+  for (const int local : {0, 1}) list.push_back({{"PANEL", 1}, {"LOCAL", local}});
+}
+
 void add_conv2d(const Device& device, std::vector<Params>& list) {
-  if (device.is_cpu()) return;
+  if (device.is_cpu()) return add_conv2d_panels(list);
   for (const auto& [tm, tn] : {std::pair(2, 4), std::pair(4, 4), std::pair(4, 8)})
     for (const int taps : {1, 2, 3})
       for (const int image : device.image_texels > 0 ? std::vector{0, 1} : std::vector{0})
@@ -122,7 +126,7 @@ void add_conv2d(const Device& device, std::vector<Params>& list) {
 }
 
 void add_conv2d_weight(const Device& device, std::vector<Params>& list) {
-  if (device.is_cpu()) return;
+  if (device.is_cpu()) return add_conv2d_panels(list);
   for (const int tile : {4, 8})
     for (const int pixels : {1, 2})
       for (const int image : device.image_texels > 0 ? std::vector{0, 1, 2} : std::vector{0})

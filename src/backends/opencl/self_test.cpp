@@ -7,7 +7,6 @@
 #include "backends/opencl/cache.h"
 #include "backends/opencl/program.h"
 #include "base/error.h"
-#include "base/sha256.h"
 
 namespace stoker::opencl {
 namespace {
@@ -29,9 +28,7 @@ std::vector<std::string> tuned_families(const std::string& family, const Device&
 
 // Tested kernels are tested again when their text changes.
 std::string key_of(const Device& device) {
-  std::string texts;
-  for (const std::string_view file : embedded_files()) texts += embedded_source(file);
-  return str(device.key(), "\n", hex(sha256(texts)));
+  return str(device.key(), "\n", embedded_digest());
 }
 
 std::string joined(const std::vector<std::string>& names) {

@@ -8,12 +8,10 @@
 
 #include "backends/cpu/kernels/gemm.h"
 #include "backends/cpu/kernels/tile.h"
+#include "base/round.h"
 #include "base/threads.h"
 
 namespace stoker::cpu {
-
-[[nodiscard]] constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-[[nodiscard]] constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
 
 // A row stride for a block in a buffer: room for full vectors, and no power of two, which would crowd a few cache sets.
 [[nodiscard]] std::int64_t padded_stride(std::int64_t columns);

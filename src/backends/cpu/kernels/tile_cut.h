@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/round.h"
+
 namespace stoker::cpu {
 
 // Units [i * size, min((i + 1) * size, total)) are task i.
@@ -27,13 +29,8 @@ inline constexpr std::int64_t kMostTasks = 32;
   std::int64_t tasks = 1;
   if (all > kForkNanoseconds)
     tasks = std::clamp(static_cast<std::int64_t>(all / kTaskNanoseconds), std::int64_t{1}, kMostTasks);
-  std::int64_t size = (total + tasks - 1) / tasks;
-  size = std::max<std::int64_t>(1, (size + grain - 1) / grain * grain);
-  return {.total = total, .size = size, .tasks = (total + size - 1) / size};
-}
-
-[[nodiscard]] inline std::int64_t round_up(std::int64_t value, std::int64_t unit) {
-  return (value + unit - 1) / unit * unit;
+  const std::int64_t size = std::max<std::int64_t>(1, round_up(ceil_div(total, tasks), grain));
+  return {.total = total, .size = size, .tasks = ceil_div(total, size)};
 }
 
 }  // namespace stoker::cpu

@@ -72,7 +72,7 @@ const Params& params_of(const KernelContext& context, const ConvSizes& sizes, Co
 
 enum class Way : std::uint8_t { matmul, panel, tile, plain };
 
-// Parameters {PANEL} stand for gemm_panel.cl, whose own are those of "gemm"; others are a GPU's.
+// Parameters {PANEL, LOCAL} stand for gemm_panel.cl, whose own are those of "gemm"; others are a GPU's.
 Way way_of(const KernelContext& context, const ConvSizes& s, ConvPart part) {
   if (s.is_matmul()) return Way::matmul;
   const Params& params = params_of(context, s, part);
@@ -88,7 +88,7 @@ std::vector<Work> prepare(const KernelContext& context) {
   const Params& params = params_of(context, s, kPart);
   switch (way_of(context, s, kPart)) {
     case Way::matmul: return gemm_work(context, matmul_problem(s, kPart));
-    case Way::panel: return conv2d_panel(context, kPart);
+    case Way::panel: return conv2d_panel(context, kPart, params);
     case Way::tile:
       return kPart == ConvPart::weight_grad ? conv2d_weight_tile(context, params) : conv2d_tile(context, kPart, params);
     case Way::plain: break;
@@ -102,7 +102,7 @@ std::int64_t workspace(const KernelContext& context) {
   const Params& params = params_of(context, s, kPart);
   switch (way_of(context, s, kPart)) {
     case Way::matmul: return gemm_workspace(context, matmul_problem(s, kPart));
-    case Way::panel: return conv2d_panel_workspace(context, kPart);
+    case Way::panel: return conv2d_panel_workspace(context, kPart, params);
     case Way::tile:
       return kPart == ConvPart::weight_grad ? conv2d_weight_tile_workspace(context, params)
                                             : conv2d_tile_workspace(context, kPart, params);

@@ -42,9 +42,9 @@ void append(std::vector<Arg>& args, const std::vector<Arg>& more);
 [[nodiscard]] std::vector<Work> conv2d_plain(const KernelContext& context, ConvPart part);
 [[nodiscard]] std::int64_t conv2d_plain_workspace(const KernelContext& context, ConvPart part);
 
-// gemm_panel.cl on patches of the image: devices that are CPUs, one group of channels.
-[[nodiscard]] std::vector<Work> conv2d_panel(const KernelContext& context, ConvPart part);
-[[nodiscard]] std::int64_t conv2d_panel_workspace(const KernelContext& context, ConvPart part);
+// gemm_panel.cl on windows or patches of the image: devices that are CPUs, one group of channels.
+[[nodiscard]] std::vector<Work> conv2d_panel(const KernelContext& context, ConvPart part, const Params& params);
+[[nodiscard]] std::int64_t conv2d_panel_workspace(const KernelContext& context, ConvPart part, const Params& params);
 
 // The kernels for GPUs: conv2d_tile.cl, and conv2d_weight_tile.cl for the weight gradient. Only where conv2d_tiles()
 // says.

@@ -1,5 +1,7 @@
-// Convolution on devices that are CPUs: the product of gemm_panel.cl with patches of the image (conv2d_patches.cl) as
-// A.
+// Convolution on devices that are CPUs: the product of gemm_panel.cl with windows into the image (conv2d_windows.cl) or
+// patches of it (conv2d_patches.cl) as A; input gradients also tap by tap. The parameter LOCAL allows what keeps an
+// image in local memory.
+#include <algorithm>
 #include <array>
 
 #include "backends/opencl/kernels/conv2d.h"
@@ -10,7 +12,7 @@
 namespace stoker::opencl {
 namespace {
 
-GemmProblem problem_of(const ConvSizes& s, ConvPart part) {
+GemmProblem product_of(const ConvSizes& s, ConvPart part) {
   const std::int64_t pixels = s.g.N * s.g.OH * s.g.OW;
   const std::int64_t taps = s.g.KH * s.g.KW;
   switch (part) {
@@ -20,6 +22,60 @@ GemmProblem problem_of(const ConvSizes& s, ConvPart part) {
     case ConvPart::weight_grad: break;
   }
   return {.m = taps * s.g.C, .n = s.c_out, .k = pixels, .transpose_a = true};
+}
+
+// Rows of pixels of a block: as many as divide an image's, up to about kBlockPixels.
+std::int64_t block_rows(const ConvSizes& s) {
+  constexpr std::int64_t kBlockPixels = 192;
+  std::int64_t rows = std::clamp<std::int64_t>(kBlockPixels / s.g.OW, 1, s.g.OH);
+  while (s.g.OH % rows != 0) --rows;
+  return rows;
+}
+
+std::int64_t padded_width(const ConvSizes& s) {
+  return std::max(s.g.window.pad[1] + s.g.W, (s.g.OW - 1) * s.g.window.stride[1] + s.g.KW);
+}
+
+GemmWindows windows_of(const ConvSizes& s, ConvPart part) {
+  const ops::Window& w = s.g.window;
+  const std::int64_t rows = block_rows(s);
+  const std::int64_t image_rows = (rows - 1) * w.stride[0] + (s.g.KH - 1) * w.dilation[0] + 1;
+  return {.rows = part == ConvPart::forward ? s.g.OW : s.g.KW * s.g.C,
+          .block = rows * s.g.OW,
+          .floats = image_rows * padded_width(s) * s.g.C};
+}
+
+// Where the result has few channels, so that gathering patches would take a good part of the time, the image's rows fit
+// into the nearest cache, all that is wanted of local memory is there, and a tile of some height divides the rows.
+bool goes_by_windows(const KernelContext& context, const ConvSizes& s, ConvPart part, bool local) {
+  constexpr std::int64_t kMostChannels = 64, kMostFloats = 8192, kLowestTile = 4;
+  if (!local || part == ConvPart::input_grad || s.g.window.dilation[1] > 1 || s.c_out > kMostChannels) return false;
+  const GemmWindows windows = windows_of(s, part);
+  const GemmProblem product = product_of(s, part);
+  const Params& params = context.tuning.params("gemm", problem_name(product));
+  const std::int64_t depth = part == ConvPart::forward ? product.k : windows.block;
+  const std::int64_t needed =
+      windows.floats + windows.block * kMostChannels + depth * param(params, "NV") * param(params, "V");
+  return windows.floats <= kMostFloats && needed * 4 <= context.device.local_bytes &&
+         whole_tile(windows.rows, param(params, "MR")) >= kLowestTile;
+}
+
+// Windows into operand 0, with the geometry in the order of the kernel's A_PARAMS.
+Rendered windows(const KernelContext& context, const ConvSizes& s, int v) {
+  const std::array widths = {1, v};
+  Rendered a = render_operand(context, 0, "X", widths, false);
+  a.text += embedded_source("conv2d_windows");
+  const ops::Window& w = s.g.window;
+  for (const std::int64_t number : {s.g.H, s.g.W, s.g.C, padded_width(s), s.g.OH, s.g.OW, s.g.KH, s.g.KW, w.stride[0],
+                                    w.stride[1], w.pad[0], w.pad[1], w.dilation[0]})
+    a.args.push_back(Arg::integer(number));
+  return a;
+}
+
+GemmProblem problem_of(const KernelContext& context, const ConvSizes& s, ConvPart part, bool local) {
+  GemmProblem problem = product_of(s, part);
+  if (goes_by_windows(context, s, part, local)) problem.windows = windows_of(s, part);
+  return problem;
 }
 
 // Patches of operand 0, with the geometry in the order of the kernel's A_PARAMS.
@@ -79,9 +135,23 @@ bool goes_by_taps(const ConvSizes& s, ConvPart part) {
   const ops::Window& w = s.g.window;
   if ((w.stride[0] > 1 && w.dilation[0] > 1) || (w.stride[1] > 1 && w.dilation[1] > 1)) return false;
   constexpr std::int64_t kWidth = 32;  // about what a register tile has
-  const GemmProblem patches = problem_of(s, part);
+  const GemmProblem patches = product_of(s, part);
   const GemmProblem taps = tap_problem(s);
   return patches.m * patches.k * round_up(patches.n, kWidth) > 2 * taps.m * taps.k * round_up(taps.n, kWidth);
+}
+
+// The same without storing the product, where an image of dx fits into local memory.
+GemmScatter scatter_of(const ConvSizes& s) {
+  const ops::Window& w = s.g.window;
+  GemmScatter scatter{.items = s.g.N,
+                      .pixels = s.g.OH * s.g.OW,
+                      .image = s.g.H * s.g.W * s.g.C,
+                      .channels = s.g.C,
+                      .functions = {.text = std::string(embedded_source("conv2d_scatter")), .args = {}}};
+  for (const std::int64_t number : {s.g.H, s.g.W, s.g.C, s.g.OW, s.g.KH, s.g.KW, w.stride[0], w.stride[1], w.pad[0],
+                                    w.pad[1], w.dilation[0], w.dilation[1]})
+    scatter.functions.args.push_back(Arg::integer(number));
+  return scatter;
 }
 
 struct TapPieces {
@@ -124,19 +194,29 @@ std::vector<Work> by_taps(const KernelContext& context, const ConvSizes& s) {
   return work;
 }
 
-}  // namespace
-
-std::int64_t conv2d_panel_workspace(const KernelContext& context, ConvPart part) {
-  const ConvSizes s = conv_sizes(context.graph, context.node, part);
-  return goes_by_taps(s, part) ? tap_pieces(context, s).bytes : gemm_workspace(context, problem_of(s, part));
+bool scatters(const KernelContext& context, const ConvSizes& s, bool local) {
+  return local && gemm_scatters(context, tap_problem(s), scatter_of(s));
 }
 
-std::vector<Work> conv2d_panel(const KernelContext& context, ConvPart part) {
+}  // namespace
+
+std::int64_t conv2d_panel_workspace(const KernelContext& context, ConvPart part, const Params& params) {
   const ConvSizes s = conv_sizes(context.graph, context.node, part);
-  if (goes_by_taps(s, part)) return by_taps(context, s);
-  const GemmProblem problem = problem_of(s, part);
+  const bool local = param(params, "LOCAL") != 0;
+  if (!goes_by_taps(s, part)) return gemm_workspace(context, problem_of(context, s, part, local));
+  return scatters(context, s, local) ? gemm_scatter_workspace(context, tap_problem(s), scatter_of(s))
+                                     : tap_pieces(context, s).bytes;
+}
+
+std::vector<Work> conv2d_panel(const KernelContext& context, ConvPart part, const Params& params) {
+  const ConvSizes s = conv_sizes(context.graph, context.node, part);
+  const bool local = param(params, "LOCAL") != 0;
+  if (goes_by_taps(s, part)) {
+    return scatters(context, s, local) ? gemm_scatter(context, tap_problem(s), scatter_of(s)) : by_taps(context, s);
+  }
+  const GemmProblem problem = problem_of(context, s, part, local);
   const int v = param(context.tuning.params("gemm", problem_name(problem)), "V");
-  const Rendered a = patches(context, s, part, v);
+  const Rendered a = problem.windows.block > 0 ? windows(context, s, v) : patches(context, s, part, v);
   if (part != ConvPart::input_grad) return gemm_work(context, problem, {.a = &a});
   const Rendered b = turned_weights(context, s);
   return gemm_work(context, problem, {.a = &a, .b = &b});

@@ -12,6 +12,16 @@
 
 namespace stoker::opencl {
 
+// A convolution's windows as A (conv2d_windows.cl): what they ask of the cut.
+struct GemmWindows {
+  std::int64_t rows = 0;    // a tile's rows divide it
+  std::int64_t block = 0;   // rows of a macro-tile or, where A is transposed, depth of a block of K; 0: no windows
+  std::int64_t floats = 0;  // of local memory
+};
+
+// The highest tile, up to `most` rows, that leaves none of `rows` over.
+[[nodiscard]] std::int64_t whole_tile(std::int64_t rows, std::int64_t most);
+
 struct GemmProblem {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t batch = 1;
@@ -20,6 +30,7 @@ struct GemmProblem {
   bool batched_a = false;    // one matrix for each item of the batch, not one for all
   bool batched_b = false;
   int a = 0, b = 1;  // which operands of the node they are
+  GemmWindows windows;
 
   [[nodiscard]] std::int64_t rows() const { return batch * m; }
   [[nodiscard]] std::int64_t a_items() const { return batched_a ? batch : 1; }
@@ -49,6 +60,18 @@ struct GemmOwn {
                                            const Params& params, const GemmOwn& own = {});
 [[nodiscard]] std::int64_t gemm_panel_workspace(const KernelContext& context, const GemmProblem& problem,
                                                 const Params& params);
+// A product of `items` times `pixels` rows whose results are added up in an image for each item (conv2d_scatter.cl),
+// which then goes through the epilogue. Only where gemm_scatters() says.
+struct GemmScatter {
+  std::int64_t items = 0, pixels = 0;
+  std::int64_t image = 0, channels = 0;  // floats of an image, and of its pixels
+  Rendered functions;                    // scatter(), and the arguments that it takes
+};
+[[nodiscard]] bool gemm_scatters(const KernelContext& context, const GemmProblem& problem, const GemmScatter& scatter);
+[[nodiscard]] std::vector<Work> gemm_scatter(const KernelContext& context, const GemmProblem& problem,
+                                             const GemmScatter& scatter);
+[[nodiscard]] std::int64_t gemm_scatter_workspace(const KernelContext& context, const GemmProblem& problem,
+                                                  const GemmScatter& scatter);
 [[nodiscard]] std::vector<Work> gemm_direct(const KernelContext& context, const GemmProblem& problem,
                                             const Params& params);
 [[nodiscard]] std::int64_t gemm_direct_workspace(const KernelContext& context, const GemmProblem& problem,

@@ -1,7 +1,7 @@
 // C = op(A) op(B) for devices that are CPUs: a work-group is one work-item, one macro-tile of MC x NC results for one
 // thread. Blocks of A and panels of B are computed into local memory (which is cache there); the register tile is
 // MR x NR. The macro-tile is accumulated in local memory over blocks of K, then goes through the epilogue once.
-// Other kernels may bring their own A: see A_BLOCK.
+// Other kernels may bring their own A: see A_BLOCK and A_TILE.
 #ifndef V
 #define V 8  // 4 8 16: floats of a register
 #endif
@@ -21,7 +21,7 @@
 #define TB 0  // 0: B is [K, N], 1: [N, K]
 #endif
 #ifndef FROM
-#define FROM 1  // B comes: 0 in place ([K, N], NR divides N, no prologue), 1 packed here, 2 from panels packed before
+#define FROM 1  // B comes: 0 in place ([K, N], no prologue), 1 packed here, 2 from panels packed before
 #endif
 #define NR (NV * V)
 
@@ -56,12 +56,17 @@ vec PASTE(B_, V)(int i, int c B_PARAMS) { return LOAD(B0 + B0_at + i); }
 #define Y_SUMS 0
 #define Y_SUM_ARGS
 void Y_1(float value, int i, int c Y_PARAMS) { Y_out0[Y_out0_at + i] = value; }
+#if V > 4
+void Y_4(float4 value, int i, int c Y_PARAMS) { vstore4(value, 0, Y_out0 + Y_out0_at + i); }
+#endif
 void PASTE(Y_, V)(vec value, int i, int c Y_PARAMS) { STORE(value, Y_out0 + Y_out0_at + i); }
 #endif
 
 // The block of A in local memory: A_AT(m, k) with a constant stride along m if A's rows run along k, and along k if not.
 #if TA
 #define A_AT(m, k) ((k)*a_stride + (m))
+#elif defined(A_TILE)
+#define A_AT(m, k) ((m)*a_stride + (k))
 #else
 #define A_STRIDE (KC + V)
 #define A_AT(m, k) ((m)*A_STRIDE + (k))
@@ -85,6 +90,17 @@ void a_block(local float *a, int a_stride, int base, int m0, int rows, int k0, i
     for (; c < width; ++c) to[c] = A_1(from + c, column0 + c A_PASS);
   }
 }
+#endif
+
+// Where the tile of rows m0 + m.. begins in the block, what lies between its rows (with TA: along K), and the runs in
+// which its K stands. A header may define these together with A_BLOCK: windows into an image.
+#ifndef A_TILE
+#define A_TILE(m0, m) A_AT(m, 0)
+#define A_STEP MC
+#define A_RUNS(depth) 1
+#define A_RUN(depth) depth
+#define A_RUN_STEP 0
+#define A_DEPTH KC
 #endif
 
 // B in panels of NR columns, [depth][NR] each: in local memory if packed here, in the workspace if packed before.
@@ -136,29 +152,39 @@ kernel void gemm_pack(int N, int K, int b_batch, global float *panels, int panel
 }
 #endif
 
-// The tile c[MR][NR] (+)= A B over `depth` of K. K stays rolled: the tile fills the registers.
-void tile(local const float *a, int a_stride, B_SPACE const float *b, int b_stride, int depth, local float *c,
-          int c_stride, int first) {
+// Where vector j of a tile's columns begins. In place nothing is read beyond a row of B: the last vector ends with it,
+// and computes some columns again.
+#if FROM == 0
+#define COLUMN(j) min((j)*V, last)
+#else
+#define COLUMN(j) ((j)*V)
+#endif
+
+// The tile c[MR][NR] (+)= A B over `runs` times `run` of K. K stays rolled: the tile fills the registers.
+void tile(local const float *a, int a_stride, int runs, int run, int run_step, B_SPACE const float *b, int b_stride,
+          int last, local float *c, int c_stride, int first) {
   vec sum[MR][NV];
 #pragma unroll
   for (int i = 0; i < MR; ++i)
 #pragma unroll
-    for (int j = 0; j < NV; ++j) sum[i][j] = first ? (vec)(0.0f) : LOAD(c + i * c_stride + j * V);
-  for (int k = 0; k < depth; ++k) {
-    vec y[NV];
+    for (int j = 0; j < NV; ++j) sum[i][j] = first ? (vec)(0.0f) : LOAD(c + i * c_stride + COLUMN(j));
+  for (int r = 0; r < runs; ++r, a += run_step) {
+    for (int k = 0; k < run; ++k, b += b_stride) {
+      vec y[NV];
 #pragma unroll
-    for (int j = 0; j < NV; ++j) y[j] = LOAD(b + k * b_stride + j * V);
+      for (int j = 0; j < NV; ++j) y[j] = LOAD(b + COLUMN(j));
 #pragma unroll
-    for (int i = 0; i < MR; ++i) {
-      const vec x = (vec)(a[A_AT(i, k)]);
+      for (int i = 0; i < MR; ++i) {
+        const vec x = (vec)(a[A_AT(i, k)]);
 #pragma unroll
-      for (int j = 0; j < NV; ++j) sum[i][j] += x * y[j];
+        for (int j = 0; j < NV; ++j) sum[i][j] += x * y[j];
+      }
     }
   }
 #pragma unroll
   for (int i = 0; i < MR; ++i)
 #pragma unroll
-    for (int j = 0; j < NV; ++j) STORE(sum[i][j], c + i * c_stride + j * V);
+    for (int j = 0; j < NV; ++j) STORE(sum[i][j], c + i * c_stride + COLUMN(j));
 }
 
 #if Y_SUMS > 0
@@ -195,11 +221,33 @@ void finish(local const float *c, int c_stride, int row0, int rows, int n0, int 
     const int at = (row0 + m) * N + n0;
     int n = 0;
     for (; n + V <= columns; n += V) PASTE(Y_, V)(LOAD(c + m * c_stride + n), at + n, n0 + n Y_PASS);
+    for (; n + 4 <= columns; n += 4) Y_4(vload4(0, c + m * c_stride + n), at + n, n0 + n Y_PASS);
     for (; n < columns; ++n) Y_1(c[m * c_stride + n], at + n, n0 + n Y_PASS);
   }
 #endif
 }
 
+#ifdef SCATTER_PARAMS
+// The product of one item of a batch, whose rows go to an image as conv2d_scatter.cl says, and that to the epilogue:
+// get_group_id(0) is the item. K is at most KC. a, c hold MC x A_STRIDE and MC x NC floats, NC a multiple of NR.
+__attribute__((reqd_work_group_size(1, 1, 1))) kernel void gemm_scatter(
+    int pixels, int N, int K, int MC, int NC, local float *a, local float *c, local float *image,
+    global const float *panels, int panels_at, SCATTER_PARAMS A_PARAMS SUM_PARAMS Y_PARAMS) {
+  const int item = (int)get_group_id(0), M = pixels * (int)get_num_groups(0), a_stride = A_STEP;
+  for (int i = 0; i < s_H * s_W * s_C; ++i) image[i] = 0.0f;
+  for (int m0 = 0; m0 < pixels; m0 += MC) {
+    const int rows = min(MC, pixels - m0);
+    for (int m = rows; m % MR != 0; ++m)
+      for (int k = 0; k < K; ++k) a[A_AT(m, k)] = 0.0f;
+    A_BLOCK(a, a_stride, 0, item * pixels + m0, rows, 0, K);
+    for (int n = 0; n < N; n += NR)
+      for (int m = 0; m < rows; m += MR)
+        tile(a + A_AT(m, 0), a_stride, 1, K, 0, panels + panels_at + n * K, NR, 0, c + m * NC + n, NC, 1);
+    scatter(c, NC, m0, rows, image, SCATTER_PASS);
+  }
+  finish(image, s_C, item * s_H * s_W, s_H * s_W, 0, s_C, item, s_C SUM_PASS Y_PASS);
+}
+#else
 // get_group_id(2) is the batch item, or, with k_each < K, the part of K: then the result is one of [parts][M][N]. MC is
 // a multiple of MR, NC of NR. a, b, c hold MC x A_STRIDE (or KC x MC), KC x NR and MC x NC floats.
 __attribute__((reqd_work_group_size(1, 1, 1))) kernel void gemm_panel(
@@ -210,15 +258,15 @@ __attribute__((reqd_work_group_size(1, 1, 1))) kernel void gemm_panel(
     global const float *b, int b_at
 #endif
         A_PARAMS B_PARAMS SUM_PARAMS Y_PARAMS) {
-  const int z = (int)get_group_id(2), item = k_each < K ? 0 : z, a_stride = MC;
+  const int z = (int)get_group_id(2), item = k_each < K ? 0 : z, a_stride = A_STEP;
   const int m0 = (int)get_group_id(1) * MC, n0 = (int)get_group_id(0) * NC;
   const int rows = min(MC, M - m0), columns = min(NC, N - n0);
   const int begin = k_each < K ? z * k_each : 0, end = min(K, begin + k_each);
-  // Rows that only fill the last tile: any finite numbers do.
+  // Rows that only fill the last tile: any finite numbers do. Windows have none.
   for (int m = rows; m % MR != 0; ++m)
     for (int k = 0; k < min(KC, end - begin); ++k) a[A_AT(m, k)] = 0.0f;
-  for (int k0 = begin; k0 < end; k0 += KC) {
-    const int depth = min(KC, end - k0);
+  for (int k0 = begin; k0 < end; k0 += A_DEPTH) {
+    const int depth = min(A_DEPTH, end - k0);
     A_BLOCK(a, a_stride, item * a_batch, m0, rows, k0, depth);
     for (int n = 0; n < columns; n += NR) {
 #if FROM == 0
@@ -235,8 +283,10 @@ __attribute__((reqd_work_group_size(1, 1, 1))) kernel void gemm_panel(
       const int stride = NR;
 #endif
       for (int m = 0; m < rows; m += MR)
-        tile(a + A_AT(m, 0), a_stride, panel, stride, depth, c + m * NC + n, NC, k0 == begin);
+        tile(a + A_TILE(m0, m), a_stride, A_RUNS(depth), A_RUN(depth), A_RUN_STEP, panel, stride, N - V - n0 - n,
+             c + m * NC + n, NC, k0 == begin);
     }
   }
   finish(c, NC, z * M + m0, rows, n0, columns, z * (int)get_num_groups(1) + (int)get_group_id(1), N SUM_PASS Y_PASS);
 }
+#endif

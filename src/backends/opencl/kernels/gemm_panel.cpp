@@ -31,16 +31,22 @@ std::int64_t groups(const GemmProblem& p, const PanelCut& cut) {
 
 // Floats of local memory: the block of A, the macro-tile, the panel of B.
 std::int64_t local_a(const GemmProblem& p, const PanelCut& cut) {
+  if (p.windows.block > 0) return p.windows.floats;
   return cut.mc * (p.transpose_a ? std::min(cut.kc, p.k) : cut.kc + cut.v);
 }
 std::int64_t local_b(const GemmProblem& p, const PanelCut& cut) {
-  return cut.from == packed_here ? std::min(cut.kc, p.k) * cut.nr() : 0;
+  const bool whole = p.windows.block > 0 && !p.transpose_a;
+  return cut.from == packed_here ? (whole ? p.k : std::min(cut.kc, p.k)) * cut.nr() : 0;
 }
 
 // The register tile: narrower and lower where the result's edge would leave much of it idle.
 void choose_tile(const GemmProblem& p, PanelCut& cut) {
   const std::int64_t lower = cut.mr * 2 / 3;
-  if (p.m <= 8 * cut.mr && round_up(p.m, lower) < round_up(p.m, cut.mr)) cut.mr = lower;
+  if (p.windows.block > 0) {
+    cut.mr = whole_tile(p.windows.rows, cut.mr);
+  } else if (p.m <= 8 * cut.mr && round_up(p.m, lower) < round_up(p.m, cut.mr)) {
+    cut.mr = lower;
+  }
   const std::int64_t rest = p.n % cut.nr();
   if (rest > 0 && rest <= cut.v && p.n < 4 * cut.nr()) cut.nv = 1;
 }
@@ -49,6 +55,11 @@ void choose_tile(const GemmProblem& p, PanelCut& cut) {
 void choose_macro_tile(const GemmProblem& p, PanelCut& cut) {
   cut.mc = std::min(round_up(cut.mc, cut.mr), round_up(p.m, cut.mr));
   cut.nc = std::min(round_up(cut.nc, cut.nr()), round_up(p.n, cut.nr()));
+  if (p.windows.block > 0 && !p.transpose_a) {
+    cut.mc = p.windows.block;
+    return;
+  }
+  if (p.windows.block > 0) cut.kc = p.windows.block;
   const std::int64_t wanted = std::clamp<std::int64_t>(p.m * p.n * p.k * p.batch / kGroupMacs, 1, kGroups);
   if (p.batch == 1 && p.k >= 8 * cut.kc && groups(p, cut) < wanted) {
     cut.parts = std::min(ceil_div(wanted, groups(p, cut)), p.k / (2 * cut.kc));
@@ -57,6 +68,15 @@ void choose_macro_tile(const GemmProblem& p, PanelCut& cut) {
   }
   while (groups(p, cut) < wanted && cut.nc > cut.nr()) cut.nc = round_up(cut.nc / 2, cut.nr());
   while (groups(p, cut) < wanted && cut.mc > 4 * cut.mr) cut.mc = round_up(cut.mc / 2, cut.mr);
+}
+
+// Whether B is read where it stands. With windows its rows are short, and lie close together: also where the last
+// vector of a row overlaps the one before. Both must be in one tile, for a macro-tile's sums go on from block to block
+// of K.
+bool stays_in_place(const KernelContext& context, const GemmProblem& p, const PanelCut& cut) {
+  if (p.transpose_b || plain_input(context.node, p.b) < 0) return false;
+  if (p.n % cut.nr() == 0) return p.windows.block > 0 || p.m <= 3 * cut.mr;
+  return p.windows.block > 0 && p.n >= cut.v && cut.nv > 1 && ceil_div(p.n, cut.v) % cut.nv == 0;
 }
 
 PanelCut make_cut(const KernelContext& context, const GemmProblem& p, const Params& params) {
@@ -70,7 +90,7 @@ PanelCut make_cut(const KernelContext& context, const GemmProblem& p, const Para
   choose_tile(p, cut);
   choose_macro_tile(p, cut);
   const std::int64_t repacked = (ceil_div(p.m, cut.mc) - 1) * p.n * p.k;
-  if (!p.transpose_b && plain_input(context.node, p.b) >= 0 && p.n % cut.nr() == 0 && p.m <= 3 * cut.mr) {
+  if (stays_in_place(context, p, cut)) {
     cut.from = in_place;
   } else if (repacked > (p.transpose_b ? kRepackedTurned : kRepacked)) {
     cut.from = packed_before;
@@ -114,6 +134,12 @@ std::vector<std::pair<std::string, int>> defines(const GemmProblem& p, const Pan
           {"FROM", cut.from}};
 }
 
+constexpr std::array kTurned = {1, 4};  // widths of a B that is turned round
+
+std::vector<int> result_widths(const PanelCut& cut) {
+  return cut.v > 4 ? std::vector{1, 4, static_cast<int>(cut.v)} : std::vector{1, 4};
+}
+
 std::array<std::size_t, 3> range(std::int64_t x, std::int64_t y, std::int64_t z) {
   return {static_cast<std::size_t>(x), static_cast<std::size_t>(y), static_cast<std::size_t>(z)};
 }
@@ -150,6 +176,12 @@ Launch panel_launch(const KernelContext& context, const GemmProblem& p, const Pa
 
 }  // namespace
 
+std::int64_t whole_tile(std::int64_t rows, std::int64_t most) {
+  std::int64_t height = std::min(rows, most);
+  while (rows % height != 0) --height;
+  return height;
+}
+
 std::int64_t gemm_panel_workspace(const KernelContext& context, const GemmProblem& problem, const Params& params) {
   return place_pieces(context, problem, make_cut(context, problem, params)).bytes;
 }
@@ -159,14 +191,13 @@ std::vector<Work> gemm_panel(const KernelContext& context, const GemmProblem& pr
   const PanelCut cut = make_cut(context, problem, params);
   const Pieces pieces = place_pieces(context, problem, cut);
   const std::array wide = {1, static_cast<int>(cut.v)};
-  const std::array turned = {1, 4};
   const Rendered a = own.a != nullptr ? *own.a : render_operand(context, problem.a, "A", wide, false);
   const Rendered b =
-      own.b != nullptr ? *own.b : render_operand(context, problem.b, "B", problem.transpose_b ? turned : wide, false);
+      own.b != nullptr ? *own.b : render_operand(context, problem.b, "B", problem.transpose_b ? kTurned : wide, false);
   const bool split = cut.parts > 1;
   const bool ends = !split && own.result.kind == Place::Kind::none;  // with the epilogue
   DCHECK(!split || own.result.kind == Place::Kind::none);
-  const Rendered y = ends ? render_epilogue(context, "Y", wide, false)
+  const Rendered y = ends ? render_epilogue(context, "Y", result_widths(cut), false)
                           : Rendered{.text = {}, .args = {Arg::tensor(split ? pieces.parts : own.result)}};
   const Program program{"gemm_panel", a.text + b.text + y.text, defines(problem, cut)};
   const bool sums = ends && !sum_outputs(context.node).empty();
@@ -184,6 +215,75 @@ std::vector<Work> gemm_panel(const KernelContext& context, const GemmProblem& pr
     const std::int64_t blocks = problem.batch * ceil_div(problem.m, cut.mc);
     work.emplace_back(combine_sums(context, pieces.sums, blocks, problem.n));
   }
+  return work;
+}
+
+namespace {
+
+PanelCut scatter_cut(const KernelContext& context, const GemmProblem& p, const GemmScatter& scatter) {
+  const Params& params = context.tuning.params("gemm", problem_name(p));
+  PanelCut cut{.v = param(params, "V"),
+               .nv = param(params, "NV"),
+               .mr = param(params, "MR"),
+               .kc = param(params, "KC"),
+               .nc = 0,
+               .k_each = p.k,
+               .from = packed_before};
+  const std::int64_t even = whole_tile(scatter.pixels, cut.mr);
+  if (3 * even >= 2 * cut.mr) cut.mr = even;
+  cut.mc = std::min(2 * cut.mr, round_up(scatter.pixels, cut.mr));
+  cut.nc = round_up(p.n, cut.nr());
+  return cut;
+}
+
+Pieces scatter_pieces(const KernelContext& context, const GemmProblem& p, const PanelCut& cut,
+                      const GemmScatter& scatter) {
+  GemmScratch scratch(context.scratch);
+  Pieces pieces;
+  pieces.panels = scratch.floats(cut.nc * p.k);
+  const auto sums = static_cast<std::int64_t>(sum_outputs(context.node).size());
+  pieces.sums = scratch.floats(scatter.items * sums * scatter.channels);
+  pieces.bytes = scratch.used();
+  return pieces;
+}
+
+}  // namespace
+
+bool gemm_scatters(const KernelContext& context, const GemmProblem& problem, const GemmScatter& scatter) {
+  constexpr std::int64_t kFloats = 32 * 1024;  // what stays in the nearer caches
+  const PanelCut cut = scatter_cut(context, problem, scatter);
+  const std::int64_t room = context.device.local_bytes / static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t needed = local_a(problem, cut) + cut.mc * cut.nc + scatter.image;
+  return problem.k <= cut.kc && scatter.items >= kGroups / 2 && needed <= std::min(room, kFloats);
+}
+
+std::int64_t gemm_scatter_workspace(const KernelContext& context, const GemmProblem& problem,
+                                    const GemmScatter& scatter) {
+  return scatter_pieces(context, problem, scatter_cut(context, problem, scatter), scatter).bytes;
+}
+
+std::vector<Work> gemm_scatter(const KernelContext& context, const GemmProblem& problem, const GemmScatter& scatter) {
+  const PanelCut cut = scatter_cut(context, problem, scatter);
+  const Pieces pieces = scatter_pieces(context, problem, cut, scatter);
+  const std::array wide = {1, static_cast<int>(cut.v)};
+  const Rendered a = render_operand(context, problem.a, "A", wide, false);
+  const Rendered b = render_operand(context, problem.b, "B", kTurned, false);
+  const Rendered y = render_epilogue(context, "Y", result_widths(cut), false);
+  const Program program{"gemm_panel", a.text + b.text + y.text + scatter.functions.text, defines(problem, cut)};
+  Launch launch{.program = program, .kernel = "gemm_scatter", .cost = cost_of(context.graph, context.node)};
+  for (const std::int64_t number : {scatter.pixels, problem.n, problem.k, cut.mc, cut.nc})
+    launch.args.push_back(Arg::integer(number));
+  for (const std::int64_t floats : {local_a(problem, cut), cut.mc * cut.nc, scatter.image})
+    launch.args.push_back(Arg::local(floats * static_cast<std::int64_t>(sizeof(float))));
+  launch.args.push_back(Arg::tensor(pieces.panels));
+  append_args(launch.args, scatter.functions.args);
+  append_args(launch.args, a.args);
+  const bool sums = !sum_outputs(context.node).empty();
+  if (sums) launch.args.push_back(Arg::tensor(pieces.sums));
+  append_args(launch.args, y.args);
+  launch.global = range(scatter.items, 1, 1);
+  std::vector<Work> work{pack_launch(problem, cut, program, b, pieces.panels), std::move(launch)};
+  if (sums) work.emplace_back(combine_sums(context, pieces.sums, scatter.items, scatter.channels));
   return work;
 }
 

@@ -7,6 +7,9 @@
 #ifndef OVERLAP
 #define OVERLAP 0  // 0: VEC divides C; 1: a pixel's last vector ends with C and computes some channels again (CPUs)
 #endif
+#ifndef APART
+#define APART 0  // 1: windows neither overlap nor leave a pixel out, and a work-item goes through its row (CPUs)
+#endif
 
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
@@ -78,6 +81,28 @@ kernel void max_pool(global const float *x, int x_at, global float *y, int y_at,
   }
 }
 
+#if APART
+// Each pooled pixel gives its window, so that index and dy are read once: rows = N * OH.
+kernel void max_pool_grad(global const uchar *index, int index_at, global const float *dy, int dy_at,
+                          global float *dx, int dx_at, GEOMETRY) {
+  int row = get_global_id(1);
+  if (row >= rows) return;
+  for (int at = 0; at < OW; ++at) {
+    for (int j = 0; j < VECTORS; ++j) {
+      int c = CHANNEL(j);
+      int from = (row * OW + at) * C + c;
+      ivec where = TO_INTS(LOAD_BYTES(index + index_at + from));
+      vec value = LOAD(dy + dy_at + from);
+      for (int kh = 0; kh < KH; ++kh) {
+        for (int kw = 0; kw < KW; ++kw) {
+          vec mine = select((vec)(0.0f), value, where == (ivec)(kh * KW + kw));
+          STORE(mine, dx + dx_at + (((row * KH + kh) * OW + at) * KW + kw) * C + c);
+        }
+      }
+    }
+  }
+}
+#else
 kernel void max_pool_grad(global const uchar *index, int index_at, global const float *dy, int dy_at,
                           global float *dx, int dx_at, GEOMETRY) {
   int row = get_global_id(1);
@@ -103,6 +128,7 @@ kernel void max_pool_grad(global const uchar *index, int index_at, global const 
     STORE(sum, dx + dx_at + (row * W + at) * C + c);
   }
 }
+#endif
 
 // `with_padding`: a window's size counts, not the positions within the image.
 kernel void avg_pool(global const float *x, int x_at, global float *y, int y_at, GEOMETRY, int with_padding) {

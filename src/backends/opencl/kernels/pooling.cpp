@@ -34,6 +34,13 @@ Vectors vectors_of(const KernelContext& context, std::int64_t channels) {
   return v;
 }
 
+// On a CPU, whose work-items go through whole rows, a gradient may go by pooled pixels where these share out the image.
+bool is_apart(const ops::Geometry& g, const Vectors& v) {
+  const ops::Window& w = g.window;
+  return v.group == 1 && w.stride == std::array{g.KH, g.KW} && w.dilation == std::array<std::int64_t, 2>{1, 1} &&
+         w.pad == std::array<std::int64_t, 4>{} && g.OH * g.KH == g.H && g.OW * g.KW == g.W;
+}
+
 // `x` has the images' shape; `transposed`: a gradient, which computes rows of images.
 Launch launch_of(const KernelContext& context, const Shape& x, bool transposed, std::vector<Arg> tensors) {
   const Attrs& attrs = context.node.attrs;
@@ -42,10 +49,11 @@ Launch launch_of(const KernelContext& context, const Shape& x, bool transposed, 
   const ops::Geometry g = ops::geometry_of(op.c_str(), x, kernel[0], kernel[1], ops::window_of(attrs));
   const ops::Window& w = g.window;
   const Vectors v = vectors_of(context, g.C);
-  const std::int64_t rows = g.N * (transposed ? g.H : g.OH);
-  Launch launch{.program = {"pooling", "", {{"VEC", v.width}, {"OVERLAP", v.overlap ? 1 : 0}}},
-                .kernel = op,
-                .args = std::move(tensors)};
+  const bool apart = op == "max_pool_grad" && is_apart(g, v);
+  const std::int64_t rows = g.N * (transposed && !apart ? g.H : g.OH);
+  std::vector<std::pair<std::string, int>> defines{{"VEC", v.width}, {"OVERLAP", v.overlap ? 1 : 0}};
+  if (apart) defines.emplace_back("APART", 1);
+  Launch launch{.program = {"pooling", "", std::move(defines)}, .kernel = op, .args = std::move(tensors)};
   for (const std::int64_t size : {rows, g.H, g.W, g.C, g.OH, g.OW, g.KH, g.KW, w.stride[0], w.stride[1], w.pad[0],
                                   w.pad[1], w.dilation[0], w.dilation[1]}) {
     launch.args.push_back(Arg::integer(size));

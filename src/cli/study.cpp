@@ -1,0 +1,119 @@
+// stoker study: the 2022 study, run again on this device, with the cures beside it. Writes what it has after each
+// measurement, so that nothing is lost when it is stopped.
+#include "study/study.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/cli.h"
+#include "cli/report_text.h"
+#include "cli/signals.h"
+#include "study/simulate.h"
+
+namespace stoker::cli {
+namespace {
+
+struct StudyFlags {
+  StudyOptions options;
+  bool phones = false;
+  std::string folder = "study";
+};
+
+class StudyPrinter {
+ public:
+  void begin(const std::string& what, int done, int total) const {
+    if (!terminal_) {
+      std::fprintf(stderr, "[%d/%d] %s\n", done + 1, total, what.c_str());
+      return;
+    }
+    constexpr int kWidth = 30;
+    const int filled = done * kWidth / total;
+    std::fprintf(stderr, "\r\033[K[%s%s] %d/%d %s", std::string(static_cast<std::size_t>(filled), '#').c_str(),
+                 std::string(static_cast<std::size_t>(kWidth - filled), ' ').c_str(), done + 1, total, what.c_str());
+    std::fflush(stderr);
+  }
+  void clear() const {
+    if (terminal_) std::fputs("\r\033[K", stderr);
+  }
+
+ private:
+  bool terminal_ = ::isatty(STDERR_FILENO) != 0;
+};
+
+void write_text(const std::filesystem::path& path, const std::string& text) {
+  write_file_atomically(
+      path, [&](const WritePart& write) { write(std::as_bytes(std::span(text))); }, false);
+}
+
+// report.html, results.json, and each table as <section>-<number>.csv.
+void write_report(const std::filesystem::path& folder, const Report& report) {
+  write_text(folder / "report.html", to_html(report));
+  write_text(folder / "results.json", to_json(report));
+  for (const Section& section : report.sections) {
+    int number = 0;
+    for (const Block& block : section.blocks) {
+      if (const auto* table = std::get_if<stoker::Table>(&block))
+        write_text(folder / (section.id + "-" + std::to_string(++number) + ".csv"), to_csv(*table));
+    }
+  }
+}
+
+void run(StudyFlags flags) {
+  const std::filesystem::path folder = flags.folder;
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  require(!error, Code::io, "cannot make the folder ", folder.string(), ": ", error.message());
+  const CancelToken token;
+  const SignalGuard guard(token);
+  const StudyPrinter printer;
+  flags.options.stop = [&] { return token.cancelled(); };
+  flags.options.progress = [&](const std::string& what, int done, int total) { printer.begin(what, done, total); };
+  flags.options.note = [&](const std::string& line) {
+    printer.clear();
+    note_to_stderr(line);
+  };
+  std::optional<Section> phones;  // predictions, apart from what is measured
+  if (flags.phones) phones = phones_section();
+  const auto report_of = [&](const StudyResults& results) {
+    Report report = to_report(results);
+    if (phones) report.sections.push_back(*phones);
+    return report;
+  };
+  flags.options.measured = [&](const StudyResults& results) { write_report(folder, report_of(results)); };
+  const StudyResults results = run_study(flags.options);
+  printer.clear();
+  const Report report = report_of(results);
+  write_report(folder, report);
+  std::cout << report_text(report, TableFormat::plain, 0) << "\nWritten: " << (folder / "report.html").string()
+            << ", results.json and a CSV file for each table\n";
+  if (results.interrupted) throw Exit{kInterrupted};
+}
+
+}  // namespace
+
+void add_study(CLI::App& app) {
+  auto flags = std::make_shared<StudyFlags>();
+  CLI::App* command = app.add_subcommand(
+      "study", "Run the 2022 study again on this device: both bottlenecks, and the cures; writes a report");
+  command->add_option("--device", flags->options.device, "opencl (the first) or opencl:N")->capture_default_str();
+  command->add_option("--out", flags->folder, "Folder for report.html, results.json and CSV files")
+      ->capture_default_str();
+  command->add_flag("--quick", flags->options.quick, "Fewer nets and shorter measurements: about a minute");
+  command->add_flag("--phones", flags->phones, "Add predictions for the study's phones, as stoker simulate makes them");
+  command->add_option("--threads", flags->options.threads, "Threads of the CPU's side (default: one a core)")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("!--no-self-test", flags->options.self_test, "Do not check the device's kernels first");
+  command->footer(
+      "Ctrl-C ends it with a report of what was measured until then.\n"
+      "Example:\n  stoker study --quick --out my-phone");
+  command->callback([flags] { run(*flags); });
+}
+
+}  // namespace stoker::cli
