@@ -15,6 +15,7 @@ std::string formatted(const char* format, auto... values) {
 
 // Below this share the ceiling is not what holds the kernel.
 constexpr double kFarBelow = 0.1;
+constexpr double kNotWorthALine = 0.005;  // of the time on the device
 
 std::string words_of(const RooflinePoint& point, const WorkProfile& work, const Ceilings& ceilings) {
   const double percent = 100 * point.share();
@@ -82,7 +83,7 @@ std::vector<std::string> roofline_words(const std::vector<WorkProfile>& ops, con
   }
   std::vector<std::string> words;
   for (std::size_t i = 0; i < seconds.size(); ++i) {
-    if (seconds[i] <= 0) continue;
+    if (seconds[i] < kNotWorthALine * all || seconds[i] <= 0) continue;
     words.push_back(
         formatted("%.0f %% of the time on the device goes to %s; at it they would take %.0f %% of that time.",
                   100 * seconds[i] / all, phrase(static_cast<Ceiling>(i)), 100 * floors[i] / seconds[i]));
