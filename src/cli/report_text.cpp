@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 #include "cli/cli.h"
 
@@ -12,7 +13,24 @@ std::string cell_text(const Cell& cell, const stoker::Column& column) {
   if (const auto* text = std::get_if<std::string>(&cell)) return *text;
   const double number = std::get<double>(cell);
   if (std::isnan(number)) return "-";
-  return fixed(number, column.decimals < 0 ? 4 : column.decimals);
+  if (column.decimals >= 0) return fixed(number, column.decimals);
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g", number);
+  return text;
+}
+
+// A terminal shows marks of bold text and code as they are: they are taken out.
+std::string prose(const std::string& text, TableFormat format) {
+  if (format == TableFormat::markdown) return text;
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text.compare(i, 2, "**") == 0) {
+      ++i;
+    } else if (text[i] != '`') {
+      plain += text[i];
+    }
+  }
+  return plain;
 }
 
 // Columns of text to the left.
@@ -22,7 +40,7 @@ bool is_number(const Table& table, std::size_t column) {
 
 std::string heading(const std::string& title, TableFormat format, int level) {
   if (format == TableFormat::markdown) return std::string(static_cast<std::size_t>(level), '#') + " " + title + "\n\n";
-  return title + "\n";
+  return level == 2 ? title + "\n" + std::string(title.size(), '=') + "\n" : title + "\n";
 }
 
 std::string table_text(const Table& table, TableFormat format, std::size_t rows) {
@@ -40,24 +58,28 @@ std::string table_text(const Table& table, TableFormat format, std::size_t rows)
   }
   std::string text = heading(table.title, format, 3) + format_table(columns, cells, format);
   if (shown < table.rows.size()) text += "(" + std::to_string(table.rows.size() - shown) + " more)\n";
+  if (!table.note.empty()) text += prose(table.note, format) + "\n";
   return text;
 }
 
 }  // namespace
 
-std::string report_text(const Report& report, TableFormat format, std::size_t rows) {
-  std::string text = heading(report.title, format, 1) + report.subtitle + "\n";
-  for (const std::string& warning : report.warnings) text += warning + "\n";
-  for (const Section& section : report.sections) {
-    if (format == TableFormat::markdown) text += "\n" + heading(section.title, format, 2);
-    for (const Block& block : section.blocks) {
-      if (const auto* paragraph = std::get_if<std::string>(&block)) {
-        text += "\n" + *paragraph + (paragraph->ends_with('\n') ? "" : "\n");
-      } else if (const auto* table = std::get_if<Table>(&block)) {
-        text += "\n" + table_text(*table, format, rows);
-      }
+std::string section_text(const Section& section, TableFormat format, std::size_t rows) {
+  std::string text = heading(section.title, format, 2);
+  for (const Block& block : section.blocks) {
+    if (const auto* paragraph = std::get_if<std::string>(&block)) {
+      text += "\n" + prose(*paragraph, format) + (paragraph->ends_with('\n') ? "" : "\n");
+    } else if (const auto* table = std::get_if<Table>(&block)) {
+      text += "\n" + table_text(*table, format, rows);
     }
   }
+  return text;
+}
+
+std::string report_text(const Report& report, TableFormat format, std::size_t rows) {
+  std::string text = heading(report.title, format, 1) + report.subtitle + "\n";
+  for (const std::string& warning : report.warnings) text += prose(warning, format) + "\n";
+  for (const Section& section : report.sections) text += "\n" + section_text(section, format, rows);
   return text;
 }
 

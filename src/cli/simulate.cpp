@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "cli/cli.h"
-#include "cli/print_section.h"
+#include "cli/report_text.h"
 #include "study/validate.h"
 
 namespace stoker::cli {
@@ -27,25 +27,25 @@ std::vector<StepMode> modes_of(const std::string& mode) {
 
 void run(const SimulateFlags& flags) {
   if (flags.validate) {
-    std::cout << to_text(validation_section([](const std::string& what) { note_to_stderr("measuring " + what); }));
+    std::cout << section_text(validation_section([](const std::string& what) { note_to_stderr("measuring " + what); }));
     return;
   }
   std::vector<const Chip*> chips;
   for (const std::string& phone : flags.phones) chips.push_back(&find_chip(phone));
   if (flags.model.empty() && chips.empty()) {
-    std::cout << to_text(phones_section());
+    std::cout << section_text(phones_section());
     return;
   }
   if (chips.empty())
     for (const std::string_view id : study_phones()) chips.push_back(&find_chip(id));
   if (flags.model.empty()) {
-    std::cout << to_text(phones_section(study_nets(), chips));
+    std::cout << section_text(phones_section(study_nets(), chips));
     return;
   }
   const nn::Model model = nn::find_model(flags.model);
   const SimulatedNet net{model, flags.batch > 0 ? flags.batch : model.default_batch};
   const std::vector<StepMode> modes = modes_of(flags.mode);
-  for (const Chip* chip : chips) std::cout << to_text(simulation_section(net, *chip, modes)) << "\n";
+  for (const Chip* chip : chips) std::cout << section_text(simulation_section(net, *chip, modes)) << "\n";
 }
 
 }  // namespace

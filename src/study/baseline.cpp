@@ -252,7 +252,7 @@ struct BaselineSession::Impl {
   std::int64_t steps = 0;
 };
 
-BaselineSession::BaselineSession(nn::Model model, SessionOptions options, const BaselineSwitches& switches,
+BaselineSession::BaselineSession(nn::Model model, const SessionOptions& options, const BaselineSwitches& switches,
                                  std::int64_t batch)
     : impl_(std::make_unique<Impl>(std::move(model), options, switches, batch)) {}
 BaselineSession::~BaselineSession() = default;

@@ -27,7 +27,7 @@ struct BaselineSwitches {
 class BaselineSession {
  public:
   // Of the options, optimizer, schedule, seed, device, threads and what concerns the backend count. Replay is off.
-  BaselineSession(nn::Model model, SessionOptions options, const BaselineSwitches& switches, std::int64_t batch);
+  BaselineSession(nn::Model model, const SessionOptions& options, const BaselineSwitches& switches, std::int64_t batch);
   ~BaselineSession();
   BaselineSession(const BaselineSession&) = delete;
   BaselineSession& operator=(const BaselineSession&) = delete;
