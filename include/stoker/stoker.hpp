@@ -480,7 +480,7 @@ struct BenchRow {
   double replays_per_step = 0;
   double flushes_per_step = 0;
   double objects_created_per_step = 0;
-  double movement_share = 0;
+  double movement_share = 0;  // of the time; NaN where it takes a profile to know (OpenCL): stoker profile
 };
 // Times training steps (forward, backward, SGD with momentum) on random data.
 [[nodiscard]] BenchRow bench(const Model& model, const BenchOptions& options = {});

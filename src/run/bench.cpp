@@ -1,6 +1,7 @@
 // bench(): times training steps on random data, completion to completion.
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <thread>
 
 #include "backends/backend.h"
@@ -77,6 +78,7 @@ BenchRow bench(const Model& model, const BenchOptions& options) {
                .setup_ms = setup_ms,
                .first_step_ms = first_step_ms};
   add_counts(row, timed.counted);
+  if (row.device != "cpu") row.movement_share = std::numeric_limits<double>::quiet_NaN();
   return row;
 }
 
