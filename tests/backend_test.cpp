@@ -90,7 +90,7 @@ class Backends {
 };
 
 // The parameter is a kind of device: "cpu", or "opencl" for all of that kind.
-class EveryBackend : public testing::TestWithParam<const char*> {
+class EveryBackend : public ::testing::TestWithParam<const char*> {
  protected:
   // Calls test(backends) for each device of the kind.
   template <typename Test>
@@ -112,7 +112,7 @@ class EveryBackend : public testing::TestWithParam<const char*> {
     if (!found) GTEST_SKIP() << "there is no device of kind " << kind;
   }
 };
-INSTANTIATE_TEST_SUITE_P(Devices, EveryBackend, testing::Values("cpu", "opencl"));
+INSTANTIATE_TEST_SUITE_P(Devices, EveryBackend, ::testing::Values("cpu", "opencl"));
 
 std::vector<RefTensor> reference(const Graph& graph, const std::vector<RefTensor>& inputs,
                                  std::vector<RefTensor> states) {
@@ -140,7 +140,7 @@ TEST_P(EveryBackend, runs_every_op_case_forward) {
                   op_case.name);
       expect_near(expected, backends.run(graph, inputs, states, op_case.name), op_case.tolerance,
                   op_case.name + " (fused)");
-      if (testing::Test::HasFatalFailure()) return;
+      if (::testing::Test::HasFatalFailure()) return;
     }
   });
 }
@@ -171,7 +171,7 @@ TEST_P(EveryBackend, runs_every_op_case_backward) {
       const std::vector<RefTensor> states = zero_states(graph);
       expect_near(reference(graph, values, states), backends.run(graph, values, states, op_case.name + " backward"),
                   5 * op_case.tolerance, op_case.name + " backward");
-      if (testing::Test::HasFatalFailure()) return;
+      if (::testing::Test::HasFatalFailure()) return;
     }
   });
 }
@@ -252,7 +252,7 @@ TEST_P(EveryBackend, runs_random_fused_nodes_on_every_kernel_op) {
         const std::vector<RefTensor> states = zero_states(graph);
         expect_near(reference(graph, values, states), backends.run(graph, values, states, op_case.name + " fused"),
                     1e-4, op_case.name + " fused as\n" + to_string(fused));
-        if (testing::Test::HasFatalFailure()) return;
+        if (::testing::Test::HasFatalFailure()) return;
       }
     }
     for (const char* op : {"matmul", "conv2d", "conv2d_input_grad", "depthwise", "depthwise_input_grad"}) {

@@ -89,7 +89,7 @@ double error(const Tensor& got, std::span<const double> want) {
   return worst / largest;
 }
 
-class Conv2d : public testing::TestWithParam<Case> {};
+class Conv2d : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Conv2d, MatchesPlainLoopsForAnyNumberOfThreads) {
   const Case& c = GetParam();
@@ -185,7 +185,7 @@ TEST_P(Conv2d, TakesProloguesAndEpilogues) {
 
 INSTANTIATE_TEST_SUITE_P(
     Shapes, Conv2d,
-    testing::Values(
+    ::testing::Values(
         Case{"same3x3", 2, 7, 9, 5, 6, 3, 3, {1, 1}, {1, 1, 1, 1}}, Case{"valid5x5", 3, 13, 11, 3, 7, 5, 5},
         Case{"pointwise", 2, 9, 7, 33, 24, 1, 1}, Case{"stride2", 2, 8, 10, 16, 20, 3, 3, {2, 2}, {1, 1, 1, 1}},
         Case{"stride2_odd", 2, 9, 7, 4, 33, 3, 3, {2, 2}, {0, 0, 1, 1}},
@@ -217,16 +217,16 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Winograd, Conv2d,
-    testing::Values(Case{"f2", 2, 8, 10, 32, 48, 3, 3, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1, 1},
-                    Case{"f4", 2, 8, 10, 32, 48, 3, 3, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1, 2},
-                    Case{"f2_odd", 3, 7, 9, 16, 32, 3, 3, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1, 1},
-                    Case{"f4_odd", 3, 7, 9, 16, 32, 3, 3, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1, 2},
-                    Case{"f2_valid", 2, 9, 6, 16, 16, 3, 3, {1, 1}, {0, 0, 0, 0}, {1, 1}, 1, 1},
-                    Case{"f4_uneven_pad", 2, 9, 6, 16, 16, 3, 3, {1, 1}, {0, 2, 1, 1}, {1, 1}, 1, 2},
-                    Case{"f4_small", 9, 4, 4, 80, 208, 3, 3, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1, 2},
-                    Case{"f2_deep", 3, 5, 5, 272, 144, 3, 3, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1, 1},
-                    Case{"f4_large", 3, 20, 24, 32, 48, 3, 3, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1, 2},
-                    Case{"f4_wide", 1, 3, 300, 16, 16, 3, 3, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1, 2}),
+    ::testing::Values(Case{"f2", 2, 8, 10, 32, 48, 3, 3, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1, 1},
+                      Case{"f4", 2, 8, 10, 32, 48, 3, 3, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1, 2},
+                      Case{"f2_odd", 3, 7, 9, 16, 32, 3, 3, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1, 1},
+                      Case{"f4_odd", 3, 7, 9, 16, 32, 3, 3, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1, 2},
+                      Case{"f2_valid", 2, 9, 6, 16, 16, 3, 3, {1, 1}, {0, 0, 0, 0}, {1, 1}, 1, 1},
+                      Case{"f4_uneven_pad", 2, 9, 6, 16, 16, 3, 3, {1, 1}, {0, 2, 1, 1}, {1, 1}, 1, 2},
+                      Case{"f4_small", 9, 4, 4, 80, 208, 3, 3, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1, 2},
+                      Case{"f2_deep", 3, 5, 5, 272, 144, 3, 3, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1, 1},
+                      Case{"f4_large", 3, 20, 24, 32, 48, 3, 3, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1, 2},
+                      Case{"f4_wide", 1, 3, 300, 16, 16, 3, 3, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1, 2}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

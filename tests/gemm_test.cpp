@@ -48,7 +48,7 @@ bool same_bits(const Tensor& a, const Tensor& b) {
   return std::memcmp(a.bytes(), b.bytes(), a.span().size_bytes()) == 0;
 }
 
-class MatMulSizes : public testing::TestWithParam<std::tuple<int, int, int>> {};
+class MatMulSizes : public ::testing::TestWithParam<std::tuple<int, int, int>> {};
 
 TEST_P(MatMulSizes, EveryTransposeMatchesPlainLoops) {
   const auto [m, n, k] = GetParam();
@@ -65,11 +65,12 @@ TEST_P(MatMulSizes, EveryTransposeMatchesPlainLoops) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Odd, MatMulSizes,
-                         testing::Values(std::tuple{1, 1, 1}, std::tuple{7, 5, 3}, std::tuple{1, 65, 63},
-                                         std::tuple{65, 1, 7}, std::tuple{63, 65, 129}, std::tuple{14, 32, 256},
-                                         std::tuple{15, 33, 257}, std::tuple{32, 256, 784}, std::tuple{150, 530, 300},
-                                         std::tuple{256, 256, 256}, std::tuple{17, 24, 9000}, std::tuple{130, 48, 5000},
-                                         std::tuple{1000, 24, 96}, std::tuple{1000, 16, 33}, std::tuple{40, 10, 128}));
+                         ::testing::Values(std::tuple{1, 1, 1}, std::tuple{7, 5, 3}, std::tuple{1, 65, 63},
+                                           std::tuple{65, 1, 7}, std::tuple{63, 65, 129}, std::tuple{14, 32, 256},
+                                           std::tuple{15, 33, 257}, std::tuple{32, 256, 784}, std::tuple{150, 530, 300},
+                                           std::tuple{256, 256, 256}, std::tuple{17, 24, 9000},
+                                           std::tuple{130, 48, 5000}, std::tuple{1000, 24, 96},
+                                           std::tuple{1000, 16, 33}, std::tuple{40, 10, 128}));
 
 TEST(MatMul, IsTheSameToTheBitForAnyNumberOfThreads) {
   for (const auto& [m, n, k] : {std::tuple{200, 300, 500}, std::tuple{24, 40, 20000}, std::tuple{32, 700, 300}}) {

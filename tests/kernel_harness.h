@@ -15,6 +15,7 @@
 #include "base/float_mode.h"
 #include "base/random.h"
 #include "graph/op_def.h"
+#include "kernel_runner.h"
 
 namespace stoker::cpu {
 
@@ -110,14 +111,6 @@ struct TestNode {
   TestNode& operator=(const TestNode&) = delete;
   [[nodiscard]] const Node& node() const { return graph.nodes.back(); }
 };
-
-inline const KernelDef& find_kernel(std::span<const KernelDef> kernels, const std::string& name) {
-  for (const KernelDef& kernel : kernels) {
-    if (name == kernel.op) return kernel;
-  }
-  ADD_FAILURE() << "no kernel " << name;
-  return kernels[0];
-}
 
 // `in_place`: output 0 stands where this input stands; -1: nowhere.
 inline std::vector<std::vector<double>> run_kernel(const KernelDef& kernel, const TestNode& test,

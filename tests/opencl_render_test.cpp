@@ -154,7 +154,7 @@ TEST(Render, gives_the_evaluators_values_on_every_device_and_width) {
     for (const int width : {1, 4, 16}) {
       for (std::size_t k = 0; k + 1 < std::size(kCuts); ++k)
         expect_evaluators_values(runner, instructions(kCuts[k], kCuts[k + 1]), width, device.info.name);
-      if (testing::Test::HasFailure()) return;
+      if (::testing::Test::HasFailure()) return;
     }
   }
 }

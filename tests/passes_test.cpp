@@ -81,11 +81,11 @@ Graph expanded(const Graph& graph) {
   return with_passes(graph, {}, options);
 }
 
-class PassesOnModels : public testing::TestWithParam<int> {
+class PassesOnModels : public ::testing::TestWithParam<int> {
  protected:
   static nn::Model model() { return GetParam() == 0 ? residual_net() : small_conv_net(); }
 };
-INSTANTIATE_TEST_SUITE_P(Models, PassesOnModels, testing::Values(0, 1));
+INSTANTIATE_TEST_SUITE_P(Models, PassesOnModels, ::testing::Values(0, 1));
 
 TEST_P(PassesOnModels, all_together_keep_every_output_and_state) {
   for (const StepKind kind :

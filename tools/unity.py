@@ -15,6 +15,7 @@ LINES = 1600  # of a joined file: more saves little, and both cores should have 
 COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 MACRO = re.compile(r"^#\s*define\s+(\w+)", re.MULTILINE)
 NAME = re.compile(r"\b([A-Za-z_]\w*)\s*(?:\(|=|\{|\[|;|:(?!:))")
+GTEST = re.compile(r"\b(?:TEST(?:_[FP])?|INSTANTIATE_TEST_SUITE_P|GTEST_\w+)\s*\(")  # called, not declared
 
 
 def own_names(text):
@@ -46,7 +47,7 @@ class Source:
         text = path.read_text(encoding="utf-8")
         self.lines = text.count("\n")
         self.alone = "foreach_target.h" in text
-        text = COMMENT.sub(" ", text)
+        text = GTEST.sub("(", COMMENT.sub(" ", text))
         self.words = set(re.findall(r"\w+", text))
         self.names = own_names(text)
 

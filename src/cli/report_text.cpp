@@ -66,7 +66,7 @@ std::string table_text(const Table& table, TableFormat format, std::size_t rows)
 
 std::string section_text(const Section& section, TableFormat format, std::size_t rows) {
   std::string text = heading(section.title, format, 2);
-  for (const Block& block : section.blocks) {
+  for (const ReportBlock& block : section.blocks) {
     if (const auto* paragraph = std::get_if<std::string>(&block)) {
       text += "\n" + prose(*paragraph, format) + (paragraph->ends_with('\n') ? "" : "\n");
     } else if (const auto* table = std::get_if<Table>(&block)) {

@@ -58,7 +58,7 @@ void write_report(const std::filesystem::path& folder, const Report& report) {
   write_text(folder / "results.json", to_json(report));
   for (const Section& section : report.sections) {
     int number = 0;
-    for (const Block& block : section.blocks) {
+    for (const ReportBlock& block : section.blocks) {
       if (const auto* table = std::get_if<stoker::Table>(&block))
         write_text(folder / (section.id + "-" + std::to_string(++number) + ".csv"), to_csv(*table));
     }

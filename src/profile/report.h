@@ -59,12 +59,12 @@ struct Chart {
 
 // A string is text: an empty line begins a paragraph, lines that begin with "- " are a list, `code` and **bold** are
 // set so. Notes and warnings are written in the same way.
-using Block = std::variant<std::string, Table, Chart>;
+using ReportBlock = std::variant<std::string, Table, Chart>;
 
 struct Section {
   std::string id;  // of the HTML element and of the CSV files: "computation"
   std::string title;
-  std::vector<Block> blocks;
+  std::vector<ReportBlock> blocks;
   std::string badge;  // as a table's; a section with one is set apart
 };
 

@@ -59,7 +59,7 @@ std::string chart_html(Page& page, const Chart& chart) {
   return html + table_html(chart_table(chart)) + "</details>\n</figure>\n";
 }
 
-std::string block_html(Page& page, const Block& block) {
+std::string block_html(Page& page, const ReportBlock& block) {
   if (const auto* text = std::get_if<std::string>(&block))
     return "<div class=\"text\">" + text_html(*text) + "</div>\n";
   if (const auto* table = std::get_if<Table>(&block)) return table_html(*table);
@@ -73,7 +73,7 @@ void add_section(Page& page, const Section& section) {
   page.sections += "<section id=\"" + id + "\" class=\"part" + (section.badge.empty() ? "" : " apart") +
                    "\" aria-labelledby=\"" + title_id + "\">\n<h2 id=\"" + title_id + "\">" +
                    escape_html(section.title) + badge_html(section.badge) + "</h2>\n";
-  for (const Block& block : section.blocks) page.sections += block_html(page, block);
+  for (const ReportBlock& block : section.blocks) page.sections += block_html(page, block);
   page.sections += "</section>\n";
 }
 

@@ -54,7 +54,7 @@ Json table_json(const Table& table) {
           {"columns", columns}, {"rows", rows},         {"note", table.note}};
 }
 
-Json block_json(const Block& block) {
+Json block_json(const ReportBlock& block) {
   if (const auto* text = std::get_if<std::string>(&block)) return {{"kind", "text"}, {"text", *text}};
   if (const auto* table = std::get_if<Table>(&block)) return table_json(*table);
   Json chart = {{"kind", "chart"}};
@@ -88,7 +88,7 @@ std::string to_json(const Report& report) {
   Json sections = Json::array();
   for (const Section& section : report.sections) {
     Json blocks = Json::array();
-    for (const Block& block : section.blocks) blocks.push_back(block_json(block));
+    for (const ReportBlock& block : section.blocks) blocks.push_back(block_json(block));
     sections.push_back(
         {{"id", section.id}, {"title", section.title}, {"badge", section.badge}, {"blocks", std::move(blocks)}});
   }

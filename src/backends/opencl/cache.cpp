@@ -57,11 +57,15 @@ std::optional<std::vector<std::byte>> Cache::load(std::string_view key) const {
   return std::vector<std::byte>(content.begin(), content.end());
 }
 
-std::string Cache::store(std::string_view key, std::span<const std::byte> bytes) const {
+std::string Cache::prepare() const {
   if (folder_.empty()) return "there is no cache folder: none of STOKER_CACHE_DIR, XDG_CACHE_HOME and HOME is set";
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
-  if (error) return str("cannot create ", folder_.string(), ": ", error.message());
+  return error ? str("cannot create ", folder_.string(), ": ", error.message()) : std::string();
+}
+
+std::string Cache::store(std::string_view key, std::span<const std::byte> bytes) const {
+  if (std::string why = prepare(); !why.empty()) return why;
   try {
     const auto content = [&](const WritePart& write) {
       write(std::as_bytes(std::span(kMagic)));

@@ -24,6 +24,8 @@ class Cache {
 
   // `key`: any text that tells entries apart; it is stored too, hashed, and checked.
   [[nodiscard]] std::optional<std::vector<std::byte>> load(std::string_view key) const;
+  // Creates the folder. Empty if there is one, otherwise why nothing can be stored.
+  [[nodiscard]] std::string prepare() const;
   // Empty if it was stored, otherwise why not; a full disk or a read-only folder is no Error.
   [[nodiscard]] std::string store(std::string_view key, std::span<const std::byte> bytes) const;
   // Removes the entries that were not stored or loaded for the longest time until the rest fits into `bytes`.

@@ -126,7 +126,9 @@ void Programs::save() {
   for (auto& [program, entry] : entries_) {
     if (entry.saved) continue;
     try {
-      const std::string why = cache_.store(cache_key(entry.source), api_.binary_of(entry.program.get()));
+      // First the folder: asked for a binary, PoCL compiles every kernel of the program once more, for any work-group.
+      std::string why = cache_.prepare();
+      if (why.empty()) why = cache_.store(cache_key(entry.source), api_.binary_of(entry.program.get()));
       if (!why.empty()) cache_note_ = str("built programs are not kept for the next start: ", why);
       if (!why.empty()) return;  // the others would fail alike
     } catch (const Error& failure) {
