@@ -1,6 +1,5 @@
 // stoker profile: where a training step's time goes, op by op, under the device's ceilings; a trace and a page of it.
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <memory>
 
@@ -31,11 +30,6 @@ struct ProfileFlags {
 void write_file(const std::string& path, const std::string& text) {
   write_file_atomically(
       path, [&](const WritePart& write) { write(std::as_bytes(std::span(text))); }, false);
-}
-
-// So that a long measurement is not lost for a wrong path.
-void check_writable(const std::string& path) {
-  if (!path.empty() && !std::ofstream(path, std::ios::app)) throw Error(Code::io, "cannot write " + path);
 }
 
 void print(const ProfileFlags& flags, const Report& report) {
@@ -72,7 +66,10 @@ ModelProfile measure(const ProfileFlags& flags, Recorder& recorder, const Cancel
 }
 
 void run(const ProfileFlags& flags) {
-  for (const std::string& path : {flags.trace, flags.report}) check_writable(path);
+  // So that a long measurement is not lost for a wrong path.
+  for (const std::string& path : {flags.trace, flags.report}) {
+    if (!path.empty()) require_writable(path);
+  }
   const CancelToken cancel;
   Recorder recorder;
   ModelProfile profile;

@@ -53,11 +53,7 @@ void write_report(const std::filesystem::path& folder, const Report& report) {
   }
 }
 
-void run(StudyFlags flags) {
-  const std::filesystem::path folder = flags.folder;
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  require(!error, Code::io, "cannot make the folder ", folder.string(), ": ", error.message());
+void run_in(const std::filesystem::path& folder, StudyFlags flags) {
   const CancelToken token;
   const SignalGuard guard(token);
   StatusLine status;
@@ -84,6 +80,20 @@ void run(StudyFlags flags) {
   std::cout << report_text(report, TableFormat::plain, 0) << "\nWritten: " << (folder / "report.html").string()
             << ", results.json and a CSV file for each table\n";
   if (results.interrupted) throw Exit{kInterrupted};
+}
+
+void run(const StudyFlags& flags) {
+  const std::filesystem::path folder = flags.folder;
+  std::error_code error;
+  const bool is_new = std::filesystem::create_directories(folder, error);
+  require(!error, Code::io, "cannot make the folder ", folder.string(), ": ", error.message());
+  try {
+    require_writable(folder / "report.html");
+    run_in(folder, flags);
+  } catch (const Error&) {
+    if (is_new) std::filesystem::remove(folder, error);  // which leaves one that is not empty
+    throw;
+  }
 }
 
 }  // namespace
