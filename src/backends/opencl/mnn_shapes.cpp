@@ -8,7 +8,7 @@ void set_mnn_shapes(const Device& device, Tuning& tuning) {
   tuning.set("conv2d", "", {{"TM", 1}, {"TN", 4}, {"TAPS", 1}, {"IMAGE", image}, {"POINTERS", 0}, {"GROUP", 64}});
   tuning.set("conv2d_weight", "",
              {{"TM", 4}, {"TN", 4}, {"PIXELS", 1}, {"IMAGE", image}, {"POINTERS", 0}, {"GROUP", 64}});
-  for (const char* family : {"depthwise", "pooling"}) tuning.quarantine(family);
+  for (const char* family : {"depthwise", "pooling", "winograd"}) tuning.quarantine(family);
 }
 
 }  // namespace stoker::opencl

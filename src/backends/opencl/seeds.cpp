@@ -9,6 +9,7 @@ namespace {
 
 constexpr const char* kClblast = "CLBlast's tuned database, fp32 GEMM; registers and spills by tools/phones";
 constexpr const char* kPocl = "measured on PoCL 3.1, AVX-512";
+constexpr const char* kPredicted = "predicted: about what half of a phone's peak does while it moves a byte";
 constexpr const char* kNoSpills = "no spills with Mesa's compiler";
 
 const std::vector<Seed>& seeds() {
@@ -60,6 +61,11 @@ const std::vector<Seed>& seeds() {
        Family::other,
        {{"TM", 4}, {"TN", 4}, {"PIXELS", 1}, {"IMAGE", 0}, {"POINTERS", 0}, {"GROUP", 64}},
        kNoSpills},
+      // Winograd: winograd.cl, parameters as in conv2d.h.
+      {"winograd", Family::cpu, {{"VEC", 16}, {"KB", 8192}, {"INTENSITY", 4}}, kPocl, 16},
+      {"winograd", Family::cpu, {{"VEC", 8}, {"KB", 4096}, {"INTENSITY", 4}}, "a native register", 8},
+      {"winograd", Family::cpu, {{"VEC", 4}, {"KB", 4096}, {"INTENSITY", 4}}, "a native register"},
+      {"winograd", Family::other, {{"VEC", 1}, {"KB", 16384}, {"INTENSITY", 35}}, kPredicted},
   };
   return rows;
 }
@@ -115,6 +121,14 @@ void add_conv2d_panels(std::vector<Params>& list) {
   for (const int local : {0, 1}) list.push_back({{"PANEL", 1}, {"LOCAL", local}});
 }
 
+// Always, never, and in larger or smaller blocks.
+void add_winograd(const Device& device, std::vector<Params>& list) {
+  constexpr int kNever = 1 << 20;
+  const int vec = find_seed("winograd", device)->params.front().second;
+  list.push_back({{"VEC", vec}, {"KB", 4096}, {"INTENSITY", kNever}});
+  for (const int kb : {1024, 4096, 16384}) list.push_back({{"VEC", vec}, {"KB", kb}, {"INTENSITY", 0}});
+}
+
 void add_conv2d(const Device& device, std::vector<Params>& list) {
   if (device.is_cpu()) return add_conv2d_panels(list);
   for (const auto& [tm, tn] : {std::pair(2, 4), std::pair(4, 4), std::pair(4, 8)})
@@ -151,6 +165,7 @@ std::vector<Params> candidates(std::string_view kernel, const Device& device) {
   if (kernel == "pooling") add_pooling(device, list);
   if (kernel == "conv2d") add_conv2d(device, list);
   if (kernel == "conv2d_weight") add_conv2d_weight(device, list);
+  if (kernel == "winograd") add_winograd(device, list);
   return list;
 }
 

@@ -62,19 +62,29 @@ GemmProblem matmul_problem(const ConvSizes& s, ConvPart part) {
 
 // "forward 3x3 s1 64-64 32x32": the key of tuned entries.
 std::string problem_name(const ConvSizes& s, ConvPart part) {
-  return str(part == ConvPart::forward ? "forward " : "backward ", s.g.KH, "x", s.g.KW, " s", s.g.window.stride[0], " ",
-             s.g.C, "-", s.c_out, " ", s.g.OH, "x", s.g.OW);
+  constexpr std::array kNames = {"forward ", "backward ", "weights "};
+  return str(kNames.at(static_cast<std::size_t>(part)), s.g.KH, "x", s.g.KW, " s", s.g.window.stride[0], " ", s.g.C,
+             "-", s.c_out, " ", s.g.OH, "x", s.g.OW);
 }
 
 const Params& params_of(const KernelContext& context, const ConvSizes& sizes, ConvPart part) {
   return context.tuning.params(part == ConvPart::weight_grad ? "conv2d_weight" : "conv2d", problem_name(sizes, part));
 }
 
-enum class Way : std::uint8_t { matmul, panel, tile, plain };
+const Params& winograd_params(const KernelContext& context, const ConvSizes& sizes, ConvPart part) {
+  return context.tuning.params("winograd", problem_name(sizes, part));
+}
+
+enum class Way : std::uint8_t { matmul, winograd, panel, tile, plain };
+
+bool goes_by_winograd(const KernelContext& context, const ConvSizes& s, ConvPart part) {
+  return winograd_fits(context, s, part) && winograd_pays(context, s, part, winograd_params(context, s, part));
+}
 
 // Parameters {PANEL, LOCAL} stand for gemm_panel.cl, whose own are those of "gemm"; others are a GPU's.
 Way way_of(const KernelContext& context, const ConvSizes& s, ConvPart part) {
   if (s.is_matmul()) return Way::matmul;
+  if (goes_by_winograd(context, s, part)) return Way::winograd;
   const Params& params = params_of(context, s, part);
   if (params.empty()) return Way::plain;
   if (params.front().first != "PANEL") return conv2d_tiles(s, context.node, part) ? Way::tile : Way::plain;
@@ -88,6 +98,7 @@ std::vector<Work> prepare(const KernelContext& context) {
   const Params& params = params_of(context, s, kPart);
   switch (way_of(context, s, kPart)) {
     case Way::matmul: return gemm_work(context, matmul_problem(s, kPart));
+    case Way::winograd: return winograd(context, kPart, winograd_params(context, s, kPart));
     case Way::panel: return conv2d_panel(context, kPart, params);
     case Way::tile:
       return kPart == ConvPart::weight_grad ? conv2d_weight_tile(context, params) : conv2d_tile(context, kPart, params);
@@ -102,6 +113,7 @@ std::int64_t workspace(const KernelContext& context) {
   const Params& params = params_of(context, s, kPart);
   switch (way_of(context, s, kPart)) {
     case Way::matmul: return gemm_workspace(context, matmul_problem(s, kPart));
+    case Way::winograd: return winograd_workspace(context, kPart, winograd_params(context, s, kPart));
     case Way::panel: return conv2d_panel_workspace(context, kPart, params);
     case Way::tile:
       return kPart == ConvPart::weight_grad ? conv2d_weight_tile_workspace(context, params)

@@ -175,7 +175,8 @@ TapPieces tap_pieces(const KernelContext& context, const ConvSizes& s) {
 
 std::vector<Work> by_taps(const KernelContext& context, const ConvSizes& s) {
   const TapPieces pieces = tap_pieces(context, s);
-  std::vector<Work> work = gemm_work(context, tap_problem(s), {.result = pieces.product});
+  const Rendered product = as_it_stands(pieces.product);
+  std::vector<Work> work = gemm_work(context, tap_problem(s), {.y = &product});
   const int width = s.g.C % 16 == 0 ? 16 : s.g.C % 4 == 0 ? 4 : 1;
   const std::array widths = {width};
   const Rendered y = render_epilogue(context, "Y", widths, true);

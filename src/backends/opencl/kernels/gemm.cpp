@@ -12,17 +12,11 @@ namespace {
 constexpr std::int64_t kGroup = 64;
 constexpr std::int64_t kSumChunks = 16;  // rows of partial sums
 
-std::int64_t sum_count(const KernelContext& context) {
-  return static_cast<std::int64_t>(sum_outputs(context.node).size());
-}
-
 // Rows of a work-item where one work-item makes a column: all of a chunk if their sum is wanted, else one.
-std::int64_t rows_each(const KernelContext& context, std::int64_t rows) {
-  return sum_count(context) > 0 ? ceil_div(rows, kSumChunks) : 1;
-}
+std::int64_t rows_each(std::int64_t sums, std::int64_t rows) { return sums > 0 ? ceil_div(rows, kSumChunks) : 1; }
 
-std::int64_t chunk_sums(const KernelContext& context, std::int64_t rows, std::int64_t columns) {
-  return sum_count(context) > 0 ? ceil_div(rows, rows_each(context, rows)) * sum_count(context) * columns : 0;
+std::int64_t chunk_sums(std::int64_t sums, std::int64_t rows, std::int64_t columns) {
+  return sums > 0 ? ceil_div(rows, rows_each(sums, rows)) * sums * columns : 0;
 }
 
 // The parameters say which kernel they are for.
@@ -41,6 +35,28 @@ int plain_input(const Node& node, int operand) {
   return plain ? prologue.args[0].input : -1;
 }
 
+bool stands(const KernelContext& context, const GemmProblem& problem, int operand) {
+  return problem.placed || plain_input(context.node, operand) >= 0;
+}
+
+Place place_of(const KernelContext& context, const GemmProblem& problem, int operand, const GemmOwn& own) {
+  if (problem.placed) return (operand == problem.a ? own.a : own.b)->args.front().place;
+  return context.inputs[static_cast<std::size_t>(plain_input(context.node, operand))];
+}
+
+std::int64_t sums_of(const KernelContext& context, const GemmProblem& problem) {
+  return problem.placed ? 0 : static_cast<std::int64_t>(sum_outputs(context.node).size());
+}
+
+Cost cost_of(const KernelContext& context, const GemmProblem& p) {
+  if (!p.placed) return cost_of(context.graph, context.node);
+  const std::int64_t floats = p.a_items() * p.m * p.k + p.b_items() * p.n * p.k + p.batch * p.m * p.n;
+  return {.flops = 2.0 * static_cast<double>(p.batch * p.m) * static_cast<double>(p.n * p.k),
+          .bytes = 4.0 * static_cast<double>(floats)};
+}
+
+Rendered as_it_stands(const Place& place) { return {.text = {}, .args = {Arg::tensor(place)}}; }
+
 std::string problem_name(const GemmProblem& problem) {
   const auto size = [](std::int64_t n) { return std::bit_ceil(static_cast<std::uint64_t>(n)); };
   return str(problem.transpose_a ? "T" : "N", problem.transpose_b ? "T" : "N", " ", size(problem.m), "x",
@@ -50,8 +66,8 @@ std::string problem_name(const GemmProblem& problem) {
 std::vector<Work> gemm_work(const KernelContext& context, const GemmProblem& problem, const GemmOwn& own) {
   const Params& params = context.tuning.params("gemm", problem_name(problem));
   if (is_panel(params)) return gemm_panel(context, problem, params, own);
-  DCHECK(own.a == nullptr && own.b == nullptr && own.result.kind == Place::Kind::none);
-  return params.empty() ? gemm_plain(context, problem) : gemm_direct(context, problem, params);
+  DCHECK(problem.placed || (own.a == nullptr && own.b == nullptr && own.y == nullptr));
+  return params.empty() ? gemm_plain(context, problem, own) : gemm_direct(context, problem, params, own);
 }
 
 std::int64_t gemm_workspace(const KernelContext& context, const GemmProblem& problem) {
@@ -60,17 +76,18 @@ std::int64_t gemm_workspace(const KernelContext& context, const GemmProblem& pro
   return params.empty() ? gemm_plain_workspace(context, problem) : gemm_direct_workspace(context, problem, params);
 }
 
-std::vector<Work> gemm_plain(const KernelContext& context, const GemmProblem& problem) {
+std::vector<Work> gemm_plain(const KernelContext& context, const GemmProblem& problem, const GemmOwn& own) {
   constexpr std::array widths = {1};
-  const Rendered a = render_operand(context, problem.a, "A", widths, false);
-  const Rendered b = render_operand(context, problem.b, "B", widths, false);
-  const Rendered y = render_epilogue(context, "Y", widths, false);
+  const Rendered a = own.a != nullptr ? *own.a : render_operand(context, problem.a, "A", widths, false);
+  const Rendered b = own.b != nullptr ? *own.b : render_operand(context, problem.b, "B", widths, false);
+  const Rendered y = own.y != nullptr ? *own.y : render_epilogue(context, "Y", widths, false);
   Launch launch{.program = {"gemm_plain",
                             a.text + b.text + y.text,
                             {{"TA", problem.transpose_a ? 1 : 0}, {"TB", problem.transpose_b ? 1 : 0}}},
                 .kernel = "gemm_plain",
-                .cost = cost_of(context.graph, context.node)};
-  const std::int64_t each = rows_each(context, problem.rows());
+                .cost = cost_of(context, problem)};
+  const std::int64_t sums = sums_of(context, problem);
+  const std::int64_t each = rows_each(sums, problem.rows());
   for (const std::int64_t number :
        {problem.rows(), problem.m, problem.n, problem.k, each, problem.batched_a ? problem.m * problem.k : 0,
         problem.batched_b ? problem.n * problem.k : 0})
@@ -79,25 +96,24 @@ std::vector<Work> gemm_plain(const KernelContext& context, const GemmProblem& pr
   append_args(launch.args, b.args);
   const std::int64_t chunks = ceil_div(problem.rows(), each);
   GemmScratch scratch(context.scratch);
-  const Place partials = scratch.floats(chunk_sums(context, problem.rows(), problem.n));
-  const bool sums = sum_count(context) > 0;
-  if (sums) launch.args.push_back(Arg::tensor(partials));
+  const Place partials = scratch.floats(chunk_sums(sums, problem.rows(), problem.n));
+  if (sums > 0) launch.args.push_back(Arg::tensor(partials));
   append_args(launch.args, y.args);
   launch.global = {static_cast<std::size_t>(round_up(problem.n, kGroup)), static_cast<std::size_t>(chunks), 1};
   launch.local = {static_cast<std::size_t>(kGroup), 1, 1};
   std::vector<Work> work{std::move(launch)};
-  if (sums) work.emplace_back(combine_sums(context, partials, chunks, problem.n));
+  if (sums > 0) work.emplace_back(combine_sums(context, partials, chunks, problem.n));
   return work;
 }
 
 std::int64_t gemm_plain_workspace(const KernelContext& context, const GemmProblem& problem) {
   GemmScratch scratch({});
-  static_cast<void>(scratch.floats(chunk_sums(context, problem.rows(), problem.n)));
+  static_cast<void>(scratch.floats(chunk_sums(sums_of(context, problem), problem.rows(), problem.n)));
   return scratch.used();
 }
 
 std::int64_t reduce_sums(const KernelContext& context, const GemmProblem& problem) {
-  return chunk_sums(context, problem.m, problem.n);
+  return chunk_sums(sums_of(context, problem), problem.m, problem.n);
 }
 
 void append_reduce(std::vector<Work>& work, const KernelContext& context, const GemmProblem& problem,
@@ -107,11 +123,11 @@ void append_reduce(std::vector<Work>& work, const KernelContext& context, const 
   const std::array widths = {width};
   const Rendered y = render_epilogue(context, "Y", widths, true);
   Launch launch{.program = {"gemm_reduce", y.text, {{"VEC", width}}}, .kernel = "gemm_reduce"};
-  const std::int64_t each = rows_each(context, problem.m);
+  const std::int64_t each = rows_each(sums_of(context, problem), problem.m);
   const std::int64_t chunks = ceil_div(problem.m, each);
   launch.args = {Arg::integer(problem.m), Arg::integer(problem.n), Arg::integer(parts), Arg::integer(each),
                  Arg::tensor(from)};
-  const bool has_sums = sum_count(context) > 0;
+  const bool has_sums = sums_of(context, problem) > 0;
   if (has_sums) launch.args.push_back(Arg::tensor(sums));
   append_args(launch.args, y.args);
   launch.global = {static_cast<std::size_t>(round_up(chunks * (problem.n / width), kGroup)), 1, 1};

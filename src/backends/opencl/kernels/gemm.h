@@ -2,6 +2,7 @@
 // convolution of 1 x 1, stride 1, and with an A of its own any other (gemm_panel.cl).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -29,7 +30,8 @@ struct GemmProblem {
   bool transpose_b = false;  // B is [N, K], not [K, N]
   bool batched_a = false;    // one matrix for each item of the batch, not one for all
   bool batched_b = false;
-  int a = 0, b = 1;  // which operands of the node they are
+  int a = 0, b = 1;     // which operands of the node they are
+  bool placed = false;  // operands and result are not the node's: GemmOwn has them, as they stand
   GemmWindows windows;
 
   [[nodiscard]] std::int64_t rows() const { return batch * m; }
@@ -40,13 +42,15 @@ struct GemmProblem {
 // "NT 64x512x512": layout, and sizes rounded up to powers of two. The key of tuned entries.
 [[nodiscard]] std::string problem_name(const GemmProblem& problem);
 
-// What a convolution brings of its own to gemm_panel.cl (devices that are CPUs only): operands, whose texts define
-// A_BLOCK, A_PARAMS and A_PASS, or B's functions; and where the plain result goes instead of the epilogue.
+// What a convolution brings of its own: operands (for gemm_panel.cl their texts may define A_BLOCK, A_PARAMS and
+// A_PASS, or B's functions), and what takes the result instead of the epilogue.
 struct GemmOwn {
   const Rendered* a = nullptr;
   const Rendered* b = nullptr;
-  Place result;
+  const Rendered* y = nullptr;
 };
+// A tensor that the kernels' own default functions load or store.
+[[nodiscard]] Rendered as_it_stands(const Place& place);
 
 // The launches that compute the problem as the tuning says, and the workspace that they need.
 [[nodiscard]] std::vector<Work> gemm_work(const KernelContext& context, const GemmProblem& problem,
@@ -54,7 +58,8 @@ struct GemmOwn {
 [[nodiscard]] std::int64_t gemm_workspace(const KernelContext& context, const GemmProblem& problem);
 
 // The kernels behind it.
-[[nodiscard]] std::vector<Work> gemm_plain(const KernelContext& context, const GemmProblem& problem);
+[[nodiscard]] std::vector<Work> gemm_plain(const KernelContext& context, const GemmProblem& problem,
+                                           const GemmOwn& own = {});
 [[nodiscard]] std::int64_t gemm_plain_workspace(const KernelContext& context, const GemmProblem& problem);
 [[nodiscard]] std::vector<Work> gemm_panel(const KernelContext& context, const GemmProblem& problem,
                                            const Params& params, const GemmOwn& own = {});
@@ -73,7 +78,7 @@ struct GemmScatter {
 [[nodiscard]] std::int64_t gemm_scatter_workspace(const KernelContext& context, const GemmProblem& problem,
                                                   const GemmScatter& scatter);
 [[nodiscard]] std::vector<Work> gemm_direct(const KernelContext& context, const GemmProblem& problem,
-                                            const Params& params);
+                                            const Params& params, const GemmOwn& own = {});
 [[nodiscard]] std::int64_t gemm_direct_workspace(const KernelContext& context, const GemmProblem& problem,
                                                  const Params& params);
 
@@ -86,22 +91,31 @@ void append_reduce(std::vector<Work>& work, const KernelContext& context, const 
 void append_args(std::vector<Arg>& args, const std::vector<Arg>& more);
 // The node's input that is the operand as it stands; -1 where a prologue computes it.
 [[nodiscard]] int plain_input(const Node& node, int operand);
+// Whether the problem's operand a or b is a tensor as it stands.
+[[nodiscard]] bool stands(const KernelContext& context, const GemmProblem& problem, int operand);
+// Where it stands then.
+[[nodiscard]] Place place_of(const KernelContext& context, const GemmProblem& problem, int operand, const GemmOwn& own);
+// How many sums per channel its epilogue takes.
+[[nodiscard]] std::int64_t sums_of(const KernelContext& context, const GemmProblem& problem);
+[[nodiscard]] Cost cost_of(const KernelContext& context, const GemmProblem& problem);
 
 // Hands out pieces of a workspace; with an empty place it only counts.
 class GemmScratch {
  public:
-  explicit GemmScratch(const Place& scratch) : scratch_(scratch) {}
+  explicit GemmScratch(const Place& scratch, std::int64_t alignment = 128)
+      : scratch_(scratch), alignment_(std::max<std::int64_t>(alignment, 128)) {}
 
   [[nodiscard]] Place floats(std::int64_t count) {
     const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(float));
     const Place piece = part(scratch_, used_, bytes);
-    used_ += round_up(bytes, 128);
+    used_ += round_up(bytes, alignment_);
     return piece;
   }
   [[nodiscard]] std::int64_t used() const { return used_; }
 
  private:
   Place scratch_;
+  std::int64_t alignment_;
   std::int64_t used_ = 0;
 };
 

@@ -18,10 +18,10 @@ struct DirectCut {
   int k_step = 4;
 };
 
-bool fits_image(const KernelContext& context, int operand) {
-  const int input = plain_input(context.node, operand);
-  if (input < 0 || context.device.quirks.no_images) return false;
-  return ceil_div(context.input_spec(input).shape.elements(), 4) <= context.device.image_texels;
+bool fits_image(const KernelContext& context, const GemmProblem& p, int operand) {
+  if (!stands(context, p, operand) || context.device.quirks.no_images) return false;
+  const std::int64_t elements = operand == p.a ? p.a_items() * p.m * p.k : p.b_items() * p.n * p.k;
+  return ceil_div(elements, 4) <= context.device.image_texels;
 }
 
 DirectCut make_cut(const KernelContext& context, const GemmProblem& p, const Params& params) {
@@ -33,20 +33,19 @@ DirectCut make_cut(const KernelContext& context, const GemmProblem& p, const Par
   cut.fours = p.k % 4 == 0 && p.n % 4 == 0 && (!p.transpose_a || p.m % 4 == 0);
   if (p.transpose_a) cut.tm = round_up(cut.tm, 4);
   // Computing an operand takes registers, which only Adreno has enough of for the whole tile.
-  const bool computed = plain_input(context.node, p.a) < 0 || plain_input(context.node, p.b) < 0;
+  const bool computed = !stands(context, p, p.a) || !stands(context, p, p.b);
   if (computed && context.device.family != Family::adreno) {
     if (!p.transpose_a) cut.tm = std::max<std::int64_t>(cut.tm / 2, 1);
     if (p.transpose_a && cut.fours) cut.k_step = 1;
   }
   // So does an epilogue that takes sums while B's rows lie across (Mali-G76: 67 spills).
-  if (!computed && p.transpose_b && !p.transpose_a && context.device.family == Family::mali &&
-      !sum_outputs(context.node).empty())
+  if (!computed && p.transpose_b && !p.transpose_a && context.device.family == Family::mali && sums_of(context, p) > 0)
     cut.tm = std::max<std::int64_t>(cut.tm / 2, 1);
   if (!p.transpose_a && p.m < cut.tm) cut.tm = 1;
   if (cut.fours) {
     const int wanted = param(params, "IMAGE");
-    if ((wanted & 1) != 0 && fits_image(context, p.b)) cut.image |= 1;
-    if ((wanted & 2) != 0 && fits_image(context, p.a)) cut.image |= 2;
+    if ((wanted & 1) != 0 && fits_image(context, p, p.b)) cut.image |= 1;
+    if ((wanted & 2) != 0 && fits_image(context, p, p.a)) cut.image |= 2;
   }
   const std::int64_t items = ceil_div(p.m, cut.tm) * ceil_div(p.n, cut.tn);
   if (p.batch == 1 && items < kItems && p.k >= 4 * kPartDepth) {
@@ -72,15 +71,14 @@ Pieces place_pieces(const KernelContext& context, const GemmProblem& p, const Di
     pieces.parts = scratch.floats(cut.parts * p.m * p.n);
     pieces.sums = scratch.floats(reduce_sums(context, p));
   } else {
-    const auto sums = static_cast<std::int64_t>(sum_outputs(context.node).size());
-    pieces.sums = scratch.floats(p.batch * row_groups(p, cut) * sums * p.n);
+    pieces.sums = scratch.floats(p.batch * row_groups(p, cut) * sums_of(context, p) * p.n);
   }
   pieces.bytes = scratch.used();
   return pieces;
 }
 
-Launch direct_launch(const KernelContext& context, const GemmProblem& p, const DirectCut& cut) {
-  Launch launch{.kernel = "gemm_direct", .cost = cost_of(context.graph, context.node)};
+Launch direct_launch(const KernelContext& context, const GemmProblem& p, const DirectCut& cut, const GemmOwn& own) {
+  Launch launch{.kernel = "gemm_direct", .cost = cost_of(context, p)};
   launch.program = {"gemm_direct",
                     {},
                     {{"TA", p.transpose_a ? 1 : 0},
@@ -95,11 +93,8 @@ Launch direct_launch(const KernelContext& context, const GemmProblem& p, const D
   for (const std::int64_t number :
        {p.m, p.n, p.k, cut.k_each, p.batched_a ? p.m * p.k : 0, p.batched_b ? p.n * p.k : 0})
     launch.args.push_back(Arg::integer(number));
-  const auto image_of = [&](int operand) {
-    return Arg::image(context.inputs[static_cast<std::size_t>(plain_input(context.node, operand))]);
-  };
-  if ((cut.image & 2) != 0) launch.args.push_back(image_of(p.a));
-  if ((cut.image & 1) != 0) launch.args.push_back(image_of(p.b));
+  if ((cut.image & 2) != 0) launch.args.push_back(Arg::image(place_of(context, p, p.a, own)));
+  if ((cut.image & 1) != 0) launch.args.push_back(Arg::image(place_of(context, p, p.b, own)));
   launch.global = {static_cast<std::size_t>(round_up(ceil_div(p.n, cut.tn), cut.gx)),
                    static_cast<std::size_t>(row_groups(p, cut) * cut.gy),
                    static_cast<std::size_t>(p.batch * cut.parts)};
@@ -113,20 +108,22 @@ std::int64_t gemm_direct_workspace(const KernelContext& context, const GemmProbl
   return place_pieces(context, problem, make_cut(context, problem, params)).bytes;
 }
 
-std::vector<Work> gemm_direct(const KernelContext& context, const GemmProblem& problem, const Params& params) {
+std::vector<Work> gemm_direct(const KernelContext& context, const GemmProblem& problem, const Params& params,
+                              const GemmOwn& own) {
   const DirectCut cut = make_cut(context, problem, params);
   const Pieces pieces = place_pieces(context, problem, cut);
   const std::array widths = {cut.fours ? 4 : 1};
-  const Rendered a = render_operand(context, problem.a, "A", widths, true);
-  const Rendered b = render_operand(context, problem.b, "B", widths, true);
+  const Rendered a = own.a != nullptr ? *own.a : render_operand(context, problem.a, "A", widths, true);
+  const Rendered b = own.b != nullptr ? *own.b : render_operand(context, problem.b, "B", widths, true);
   const bool split = cut.parts > 1;
-  const Rendered y =
-      split ? Rendered{.text = {}, .args = {Arg::tensor(pieces.parts)}} : render_epilogue(context, "Y", widths, true);
-  Launch launch = direct_launch(context, problem, cut);
+  const Rendered y = split              ? as_it_stands(pieces.parts)
+                     : own.y != nullptr ? *own.y
+                                        : render_epilogue(context, "Y", widths, true);
+  Launch launch = direct_launch(context, problem, cut, own);
   launch.program.header = a.text + b.text + y.text;
   append_args(launch.args, a.args);
   append_args(launch.args, b.args);
-  const bool sums = !split && !sum_outputs(context.node).empty();
+  const bool sums = !split && sums_of(context, problem) > 0;
   if (sums) launch.args.push_back(Arg::tensor(pieces.sums));
   append_args(launch.args, y.args);
   std::vector<Work> work{std::move(launch)};

@@ -74,7 +74,7 @@ void choose_macro_tile(const GemmProblem& p, PanelCut& cut) {
 // vector of a row overlaps the one before. Both must be in one tile, for a macro-tile's sums go on from block to block
 // of K.
 bool stays_in_place(const KernelContext& context, const GemmProblem& p, const PanelCut& cut) {
-  if (p.transpose_b || plain_input(context.node, p.b) < 0) return false;
+  if (p.transpose_b || !stands(context, p, p.b)) return false;
   if (p.n % cut.nr() == 0) return p.windows.block > 0 || p.m <= 3 * cut.mr;
   return p.windows.block > 0 && p.n >= cut.v && cut.nv > 1 && ceil_div(p.n, cut.v) % cut.nv == 0;
 }
@@ -117,8 +117,7 @@ Pieces place_pieces(const KernelContext& context, const GemmProblem& p, const Pa
     pieces.parts = scratch.floats(cut.parts * p.m * p.n);
     pieces.sums = scratch.floats(reduce_sums(context, p));
   } else {
-    const auto sums = static_cast<std::int64_t>(sum_outputs(context.node).size());
-    pieces.sums = scratch.floats(p.batch * ceil_div(p.m, cut.mc) * sums * p.n);
+    pieces.sums = scratch.floats(p.batch * ceil_div(p.m, cut.mc) * sums_of(context, p) * p.n);
   }
   pieces.bytes = scratch.used();
   return pieces;
@@ -155,8 +154,8 @@ Launch pack_launch(const GemmProblem& p, const PanelCut& cut, const Program& pro
 }
 
 Launch panel_launch(const KernelContext& context, const GemmProblem& p, const PanelCut& cut, const Program& program,
-                    const Pieces& pieces) {
-  Launch launch{.program = program, .kernel = "gemm_panel", .cost = cost_of(context.graph, context.node)};
+                    const Pieces& pieces, const GemmOwn& own) {
+  Launch launch{.program = program, .kernel = "gemm_panel", .cost = cost_of(context, p)};
   for (const std::int64_t number :
        {p.m, p.n, p.k, cut.k_each, cut.mc, cut.nc, p.batched_a ? p.m * p.k : 0, p.batched_b ? p.n * p.k : 0})
     launch.args.push_back(Arg::integer(number));
@@ -166,9 +165,7 @@ Launch panel_launch(const KernelContext& context, const GemmProblem& p, const Pa
   if (cut.from == packed_here) {
     launch.args.push_back(local(local_b(p, cut)));
   } else {
-    const int input = plain_input(context.node, p.b);
-    launch.args.push_back(
-        Arg::tensor(cut.from == packed_before ? pieces.panels : context.inputs[static_cast<std::size_t>(input)]));
+    launch.args.push_back(Arg::tensor(cut.from == packed_before ? pieces.panels : place_of(context, p, p.b, own)));
   }
   launch.global = range(ceil_div(p.n, cut.nc), ceil_div(p.m, cut.mc), p.batch * cut.parts);
   return launch;
@@ -195,16 +192,17 @@ std::vector<Work> gemm_panel(const KernelContext& context, const GemmProblem& pr
   const Rendered b =
       own.b != nullptr ? *own.b : render_operand(context, problem.b, "B", problem.transpose_b ? kTurned : wide, false);
   const bool split = cut.parts > 1;
-  const bool ends = !split && own.result.kind == Place::Kind::none;  // with the epilogue
-  DCHECK(!split || own.result.kind == Place::Kind::none);
-  const Rendered y = ends ? render_epilogue(context, "Y", result_widths(cut), false)
-                          : Rendered{.text = {}, .args = {Arg::tensor(split ? pieces.parts : own.result)}};
+  const bool ends = !split && own.y == nullptr;  // with the epilogue
+  DCHECK(!split || own.y == nullptr);
+  const Rendered y = split              ? as_it_stands(pieces.parts)
+                     : own.y != nullptr ? *own.y
+                                        : render_epilogue(context, "Y", result_widths(cut), false);
   const Program program{"gemm_panel", a.text + b.text + y.text, defines(problem, cut)};
   const bool sums = ends && !sum_outputs(context.node).empty();
 
   std::vector<Work> work;
   if (cut.from == packed_before) work.emplace_back(pack_launch(problem, cut, program, b, pieces.panels));
-  Launch launch = panel_launch(context, problem, cut, program, pieces);
+  Launch launch = panel_launch(context, problem, cut, program, pieces, own);
   append_args(launch.args, a.args);
   append_args(launch.args, b.args);
   if (sums) launch.args.push_back(Arg::tensor(pieces.sums));
