@@ -8,6 +8,9 @@
 #ifndef PART
 #define PART 0  // the transform: 0 of a source, 1 of weights, 2 to results, 3 of a cotangent, 4 to a weight gradient
 #endif
+#ifndef TURNED
+#define TURNED 0  // weights: 0 for the convolution, 1 for its input gradient
+#endif
 
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
@@ -154,7 +157,7 @@ void line(const vec *x, vec *y) {
 
 
 #if PART == 0 || PART == 3
-// Zero beside the image. The nearest pixel is loaded then: a branch would cost Adreno's registers.
+// Zero beside the image. The nearest pixel is loaded then: there is no branch, so that loads overlap.
 vec pixel(int h, int w, int H, int W, int C, int from, int c X_PARAMS) {
   const int inside = h >= 0 && h < H && w >= 0 && w < W;
   const vec x = PASTE(X_, VEC)(from + (clamp(h, 0, H - 1) * W + clamp(w, 0, W - 1)) * C, c X_PASS);
@@ -186,16 +189,33 @@ kernel void winograd_source(int H, int W, int C, int tiles_h, int tiles_w, int p
 #endif
 
 #if PART == 1
-// Rows row0.. and columns column0.. of the weights [3, 3, Cin, Cout] to [36][rows][columns]; `flip` turns the kernel
-// round. Rows stand in the place of tiles.
-kernel void winograd_weights(int Cin, int Cout, int flip, int row0, int rows, int column0, int columns, int each,
-                             global float *to, int to_at, global const float *from, int from_at) {
-  const int plane = rows * columns;
+// VEC weights that stand `step` apart.
+vec strided(global const float *from, int step) {
+#if VEC == 1
+  return *from;
+#else
+  float lanes[VEC];
+#pragma unroll
+  for (int i = 0; i < VEC; ++i) lanes[i] = from[i * step];
+  return PASTE(vload, VEC)(0, lanes);
+#endif
+}
+
+// Weights [3, 3, Cin, Cout] to [36][rows][columns]: rows are input channels, columns result channels from column0 on. For
+// the input gradient it is the other way round, and the kernel is turned round. Rows stand in the place of tiles.
+kernel void winograd_weights(int Cin, int Cout, int rows, int column0, int columns, int each, global float *to,
+                             int to_at, global const float *from, int from_at) {
+  const int plane = rows * columns, tap = Cin * Cout;
   CHANNELS(c, columns) {
     TILES(r, rows, each) {
-      global const float *in = from + from_at + (row0 + r) * Cout + column0 + c;
       global float *out = to + to_at + r * columns + c;
-#define LOAD(i, j) AT_CONST(in + (flip ? 8 - (i * 3 + j) : i * 3 + j) * Cin * Cout)
+#if TURNED
+      global const float *in = from + from_at + 8 * tap + (column0 + c) * Cout + r;
+#define LOAD(i, j) strided(in - (i * 3 + j) * tap, Cout)
+#else
+      global const float *in = from + from_at + r * Cout + column0 + c;
+#define LOAD(i, j) AT_CONST(in + (i * 3 + j) * tap)
+#endif
 #define STORE(i, j, value)                                                                                             \
   {                                                                                                                    \
     AT(out) = value;                                                                                                   \

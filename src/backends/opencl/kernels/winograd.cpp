@@ -98,7 +98,6 @@ GemmProblem product_of(const Cut& cut, std::int64_t tiles, std::int64_t channels
                 .n = channels,
                 .k = cut.depth,
                 .batch = kSquare,
-                .transpose_b = cut.part == ConvPart::input_grad,
                 .batched_a = true,
                 .batched_b = true,
                 .placed = true};
@@ -224,16 +223,13 @@ Launch transform_image(const KernelContext& context, const Cut& cut, int operand
   return launch;
 }
 
-// The weights that the piece's result channels need: columns forward, rows for the input gradient.
+// The weights that the piece's result channels need, [36][depth][channels].
 Launch transform_weights(const KernelContext& context, const Cut& cut, const Piece& piece, const Place& to) {
-  const bool turned = cut.part == ConvPart::input_grad;
-  const std::int64_t rows = turned ? piece.channels : cut.c_in;
-  const std::int64_t columns = turned ? cut.c_out : piece.channels;
-  const Shares shares = share(context, rows, false);
-  Launch launch = transform(context, cut, Transform::weights, "winograd_weights", columns, shares.count,
-                            4.0 * static_cast<double>(rows * columns * (kSquare + 9)));
-  launch.args = integers({cut.c_in, cut.c_out, turned ? 1 : 0, turned ? piece.channel0 : 0, rows,
-                          turned ? 0 : piece.channel0, columns, shares.each});
+  const Shares shares = share(context, cut.depth, false);
+  Launch launch = transform(context, cut, Transform::weights, "winograd_weights", piece.channels, shares.count,
+                            4.0 * static_cast<double>(cut.depth * piece.channels * (kSquare + 9)));
+  launch.program.defines.emplace_back("TURNED", cut.part == ConvPart::input_grad ? 1 : 0);
+  launch.args = integers({cut.c_in, cut.c_out, cut.depth, piece.channel0, piece.channels, shares.each});
   launch.args.push_back(Arg::tensor(to));
   launch.args.push_back(Arg::tensor(context.inputs[static_cast<std::size_t>(plain_input(context.node, 1))]));
   return launch;

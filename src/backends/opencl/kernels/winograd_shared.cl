@@ -65,7 +65,7 @@ void line(const vec *x, vec *y) {
 }
 #endif
 
-// Zero beside the image. The nearest pixel is loaded then: a branch would cost Adreno's registers.
+// Zero beside the image. The nearest pixel is loaded then: there is no branch, so that loads overlap.
 vec pixel(int h, int w, int H, int W, int C, int from, int c X_PARAMS) {
   const int inside = h >= 0 && h < H && w >= 0 && w < W;
   const vec x = PASTE(X_, VEC)(from + (clamp(h, 0, H - 1) * W + clamp(w, 0, W - 1)) * C, c X_PASS);
