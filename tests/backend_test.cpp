@@ -324,7 +324,12 @@ TEST(CpuBackend, says_which_devices_there_are) {
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("cpu"), std::string::npos);
   }
+}
+
+TEST(CpuBackend, refuses_too_many_threads_without_starting_them) {
   EXPECT_THROW(static_cast<void>(make_backend("cpu", {.threads = -1})), Error);
+  // More than any system starts: trying would end with its error, not with ours.
+  EXPECT_THROW(static_cast<void>(make_backend("cpu", {.threads = 2'000'000'000})), Error);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "backends/backend.h"
 #include "base/error.h"
+#include "command.h"
 #include "devices.h"
 #include "profile/known_ceilings.h"
 
@@ -108,11 +109,23 @@ TEST_F(KnownCeilings, OfADeviceThatDidNothingAreNotKept) {
 TEST_F(KnownCeilings, AreMeasuredAgainWhereTheFileIsDamaged) {
   Counting first("driver 1", 5e9);
   static_cast<void>(known_or_measured(first));
-  for (const auto& file : std::filesystem::recursive_directory_iterator(folder_)) {
-    if (file.is_regular_file()) std::ofstream(file.path()) << "{\"flops\": 1}";
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    for (const auto& file : std::filesystem::recursive_directory_iterator(folder_)) {
+      if (!file.is_regular_file()) continue;
+      std::string text = testing::read_text(file.path());
+      ASSERT_NE(text.find(from), std::string::npos) << text;
+      std::ofstream(file.path()) << text.replace(text.find(from), from.size(), to);
+    }
+  };
+  int measured = 1;
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"\"bandwidth\"", "\"width\""}, {"5000000000.0", "0"}, {"2000000000.0", "-1"}, {"}", ""}}) {
+    replace(from, to);
+    const Ceilings ceilings = known_or_measured(first);
+    EXPECT_EQ(ceilings.flops, 5e9) << to;
+    EXPECT_EQ(ceilings.bandwidth, 2e9) << to;
+    EXPECT_EQ(first.measured, ++measured) << to;
   }
-  EXPECT_EQ(known_or_measured(first).flops, 5e9);
-  EXPECT_EQ(first.measured, 2);
 }
 
 TEST(NullDevice, SaysThatItHasNoMicroBenchmarks) {

@@ -71,6 +71,24 @@ TEST_F(CliProfile, AnswersBadInputWithOneLineThatListsWhatThereIs) {
   EXPECT_NE(help.out.find("stoker profile lenet5", help.out.rfind("Example")), std::string::npos);
 }
 
+TEST_F(CliProfile, LeavesNoFileBehindThatItDidNotWrite) {
+  EXPECT_EQ(call({"alexnet", "--device", "cpu", "--trace", "trace.json", "--report", "report.html"}).status, 1);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "trace.json"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "report.html"));
+  std::filesystem::create_directory(folder_ / "folder");
+  const Finished result = call({"mlp", "--device", "cpu", "--steps", "1000000", "--report", "folder"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_NE(result.err.find("folder: Is a directory"), std::string::npos) << result.err;
+}
+
+TEST_F(CliProfile, FailsWhereItsOutputCannotBeWritten) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "this system has no /dev/full";
+  const std::string command = std::getenv("STOKER_COMMAND");
+  const std::string errors = (folder_ / "stderr.txt").string();
+  EXPECT_NE(std::system((command + " models > /dev/full 2> " + errors).c_str()), 0);
+  EXPECT_EQ(read_text(errors).rfind("stoker: error: cannot write", 0), 0U) << read_text(errors);
+}
+
 TEST_F(CliProfile, CtrlCEndsItWithWhatWasDone) {
   const Child child({"profile", "lenet5", "--device", "cpu", "--steps", "1000000", "--no-roofline", "--threads", "1"},
                     folder_.path());

@@ -1,8 +1,10 @@
 // stoker study as a user calls it: an interrupt leaves a whole report of what was done.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -53,6 +55,36 @@ TEST_F(CliStudy, BadArgumentsGetOneLine) {
   }
   EXPECT_NE(run({"simulate", "lenet5", "--phone", "sd1"}, folder_.path()).err.find("sd865"), std::string::npos);
   EXPECT_NE(run({"simulate", "lenet6", "--phone", "sd865"}, folder_.path()).err.find("lenet5"), std::string::npos);
+}
+
+TEST_F(CliStudy, LeavesNoFolderBehindWhereNothingWasMeasured) {
+  EXPECT_EQ(run({"study", "--device", "opencl:99", "--out", "out"}, folder_.path()).status, 1);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "out"));
+  std::filesystem::create_directory(folder_ / "mine");
+  EXPECT_EQ(run({"study", "--device", "opencl:99", "--out", "mine"}, folder_.path()).status, 1);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "mine"));
+}
+
+TEST_F(CliStudy, SimulateRefusesWhatItWouldNotLookAt) {
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"simulate", "--mode", "baseline"},
+                                                    {"simulate", "--batch", "7", "--phone", "sd865"},
+                                                    {"simulate", "lenet5", "--validate"},
+                                                    {"simulate", "--phone", "sd865", "--validate"}}) {
+    const Finished finished = run(arguments, folder_.path());
+    EXPECT_EQ(finished.status, 2) << arguments[1] << finished.out;
+    EXPECT_EQ(std::ranges::count(finished.err, '\n'), 1) << finished.err;
+  }
+}
+
+// A neighbour's figure is not the chip's own, and the CPU is as fast as itself.
+TEST_F(CliStudy, SimulateSaysWhereTheCpusFigureIsFrom) {
+  const std::string out = run({"simulate", "mlp", "--phone", "sd865"}, folder_.path()).out;
+  EXPECT_NE(out.find("CPU at 158 GFLOPS (from sd765g)"), std::string::npos) << out;
+  const std::size_t row = out.find("CPU at the study's 15-30 GFLOPS");
+  ASSERT_NE(row, std::string::npos) << out;
+  std::string line = out.substr(row, out.find('\n', row) - row);
+  line.erase(line.find_last_not_of(' ') + 1);
+  EXPECT_TRUE(line.ends_with(" 1")) << line;
 }
 
 }  // namespace

@@ -135,8 +135,8 @@ struct Kernels {
 std::vector<Kernels> all_kernels() {
   const opencl::Params patches{{"PANEL", 1}, {"LOCAL", 0}};
   // Winograd wherever it fits, with blocks of a few tiles and passes of a few channels.
-  const opencl::Params winograd{{"VEC", 4}, {"KB", 256}, {"INTENSITY", 0}};
-  const opencl::Params scalar{{"VEC", 1}, {"KB", 256}, {"INTENSITY", 0}};
+  const opencl::Params winograd{{"VEC", 4}, {"LX", 0}, {"KB", 256}, {"INTENSITY", 0}};
+  const opencl::Params scalar{{"VEC", 1}, {"LX", 16}, {"KB", 256}, {"INTENSITY", 0}};
   std::vector<Kernels> list{
       {"seeds", {}},
       {"patches", {{"conv2d", patches}, {"conv2d_weight", patches}, {"winograd", winograd}}},

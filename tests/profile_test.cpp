@@ -1,11 +1,10 @@
 // Profiles of real steps on every device: the classes sum to the wall time, nearly all of it is measured, counts are
-// those of a hand count, and the trace, the memory and the roofline say what the plan says.
+// those of a hand count, and the memory and the roofline say what the plan says.
 #include "profile/profile.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "backends/opencl/devices.h"
@@ -13,7 +12,6 @@
 #include "devices.h"
 #include "profile/memory_profile.h"
 #include "profile/roofline.h"
-#include "profile/trace.h"
 #include "run/random_batch.h"
 #include "run/session.h"
 #include "test_models.h"
@@ -132,47 +130,6 @@ TEST_P(Profiles, TrainingUnderARecorderGivesTheSameBits) {
   recorder.start();
   EXPECT_EQ(losses(&recorder), losses(nullptr));
   EXPECT_FALSE(recorder.intervals().empty());
-}
-
-// Slices of one track are one inside the other, or apart.
-void expect_nested(std::vector<std::pair<double, double>> slices, const std::string& track) {
-  constexpr double kPicosecond = 1e-6;  // of microseconds: sums of rounded numbers
-  std::ranges::sort(slices, [](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first < b.first : a.second > b.second;
-  });
-  std::vector<double> ends;
-  for (const auto& [begin, end] : slices) {
-    while (!ends.empty() && ends.back() <= begin + kPicosecond) ends.pop_back();
-    if (!ends.empty()) EXPECT_LE(end, ends.back() + kPicosecond) << track << " at " << begin;
-    ends.push_back(end);
-  }
-}
-
-TEST_P(Profiles, TraceIsJsonWithThreeTracksThatNest) {
-  Profiled run(nn::find_model("lenet5"), GetParam(), 4);
-  const Profile profile = run.profile(3);
-  const nlohmann::json trace = nlohmann::json::parse(to_trace(run.recorder, profile, "a \"title\""));
-  std::map<int, std::string> tracks;
-  std::map<std::string, std::vector<std::pair<double, double>>> slices;
-  int kernels = 0;
-  for (const nlohmann::json& event : trace["traceEvents"]) {
-    if (event["ph"] == "M" && event["name"] == "thread_name") tracks[event["tid"]] = event["args"]["name"];
-    if (event["ph"] != "X") continue;
-    EXPECT_GE(event["dur"].get<double>(), 0);
-    const double begin = event["ts"];
-    slices[tracks.at(event["tid"])].emplace_back(begin, begin + event["dur"].get<double>());
-    if (tracks.at(event["tid"]) == "device" && event["cat"] == "compute") {
-      ++kernels;
-      EXPECT_FALSE(event["args"]["ops"].get<std::string>().empty());
-    }
-  }
-  EXPECT_EQ(tracks.size(), 3U);
-  double launches = 0;
-  for (const WorkProfile& kernel : profile.kernels) launches += kernel.calls;
-  EXPECT_EQ(kernels, static_cast<int>(std::lround(launches * profile.steps)));
-  EXPECT_FALSE(slices["host"].empty());
-  EXPECT_EQ(slices["queue"].empty(), GetParam() == "cpu") << "the CPU has no queue";
-  for (const auto& [track, list] : slices) expect_nested(list, track);
 }
 
 TEST_P(Profiles, MemoryOverTimeHasThePlansPeak) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/random.h"
+#include "devices.h"
 #include "nn/model.h"
 #include "passes/pass.h"
 #include "run/session.h"
@@ -28,11 +29,12 @@ nn::Model wide_net() {
   return model;
 }
 
-std::vector<double> train(const std::vector<std::string>& passes_off) {
+std::vector<double> train(const std::string& device, const std::vector<std::string>& passes_off) {
   constexpr std::int64_t kBatch = 16;
   SessionOptions options;
   options.optimizer.momentum = 0.9;
   options.schedule.rate = 0.05;
+  options.device = device;
   options.threads = 2;
   options.passes_off = passes_off;
   Session session(wide_net(), options);
@@ -50,9 +52,13 @@ std::vector<double> train(const std::vector<std::string>& passes_off) {
   return losses;
 }
 
-TEST(Winograd, does_not_show_in_the_losses_of_training) {
-  const std::vector<double> plain = train({kWinograd});
-  const std::vector<double> fast = train({});
+class Winograd : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Devices, Winograd, ::testing::ValuesIn(testing::device_ids()),
+                         [](const auto& test) { return testing::as_test_name(test.param); });
+
+TEST_P(Winograd, does_not_show_in_the_losses_of_training) {
+  const std::vector<double> plain = train(GetParam(), {kWinograd});
+  const std::vector<double> fast = train(GetParam(), {});
   EXPECT_NE(plain, fast) << "both ran the same kernels: the test tests nothing";
   EXPECT_LT(plain.back(), 0.5 * plain.front()) << "nothing was learnt";
   for (std::size_t i = 0; i < plain.size(); ++i) {

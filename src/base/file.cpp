@@ -49,6 +49,39 @@ void sync_folder(const std::filesystem::path& path) {
   if (descriptor.get() >= 0) ::fsync(descriptor.get());
 }
 
+enum class PathKind { none, folder, file, special };  // special: a device, a pipe; links are followed
+
+PathKind kind_of(const std::filesystem::path& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return PathKind::none;
+  return S_ISDIR(info.st_mode) ? PathKind::folder : S_ISREG(info.st_mode) ? PathKind::file : PathKind::special;
+}
+
+// The new file stands beside the one that a link leads to, and the link stays.
+std::filesystem::path behind_links(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::path target = std::filesystem::canonical(path, error);
+  return error ? path : target;
+}
+
+std::filesystem::path temporary_for(const std::filesystem::path& path) {
+  std::filesystem::path temporary = path;
+  temporary += ".tmp" + std::to_string(::getpid());
+  return temporary;
+}
+
+int create(const std::filesystem::path& path) {
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+}
+
+// There is no old content to keep, and a file in its place would be no device any more.
+void write_special(const std::filesystem::path& path, const std::function<void(const WritePart&)>& content) {
+  FileDescriptor descriptor(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (descriptor.get() < 0) fail_io("open", path, errno);
+  content([&](std::span<const std::byte> bytes) { write_all(descriptor.get(), bytes, path); });
+  if (descriptor.close() != 0) fail_io("close", path, errno);
+}
+
 }  // namespace
 
 std::vector<std::byte> read_file(const std::filesystem::path& path) {
@@ -69,11 +102,25 @@ std::vector<std::byte> read_file(const std::filesystem::path& path) {
   }
 }
 
-void write_file_atomically(const std::filesystem::path& path, const std::function<void(const WritePart&)>& content,
+void require_writable(const std::filesystem::path& path) {
+  const PathKind kind = kind_of(path);
+  if (kind == PathKind::folder) fail_io("write", path, EISDIR);
+  if (kind == PathKind::special) {
+    if (::access(path.c_str(), W_OK) != 0) fail_io("write", path, errno);
+    return;
+  }
+  const std::filesystem::path temporary = temporary_for(behind_links(path));
+  const FileDescriptor descriptor(create(temporary));
+  if (descriptor.get() < 0) fail_io("write", path, errno);
+  ::unlink(temporary.c_str());
+}
+
+void write_file_atomically(const std::filesystem::path& name, const std::function<void(const WritePart&)>& content,
                            bool sync) {
-  std::filesystem::path temporary = path;
-  temporary += ".tmp" + std::to_string(::getpid());
-  FileDescriptor descriptor(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (kind_of(name) == PathKind::special) return write_special(name, content);
+  const std::filesystem::path path = behind_links(name);
+  const std::filesystem::path temporary = temporary_for(path);
+  FileDescriptor descriptor(create(temporary));
   if (descriptor.get() < 0) fail_io("create", temporary, errno);
   try {
     content([&](std::span<const std::byte> bytes) { write_all(descriptor.get(), bytes, path); });

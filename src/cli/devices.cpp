@@ -1,11 +1,9 @@
 // stoker devices: what can train, and with --measure what each can do at most.
-#include <unistd.h>
-
-#include <cstdio>
 #include <iostream>
 #include <memory>
 
 #include "cli/cli.h"
+#include "cli/status_line.h"
 #include "cli/table.h"
 #include "profile/known_ceilings.h"
 
@@ -48,16 +46,15 @@ struct Measured {
 };
 
 std::vector<Measured> measure_all() {
-  const bool terminal = ::isatty(STDERR_FILENO) != 0;
+  StatusLine status;
   std::vector<Measured> all;
   const std::vector<DeviceInfo> found = list_devices();
   for (const DeviceInfo& device : found) {
-    if (terminal)
-      std::fprintf(stderr, "\r\033[Kmeasuring %s (%zu of %zu) ", device.id.c_str(), all.size() + 1, found.size());
+    status.show("measuring " + device.id + " (" + std::to_string(all.size() + 1) + " of " +
+                std::to_string(found.size()) + ")");
     const std::unique_ptr<Backend> backend = make_backend(device.id, {.self_test = false, .tuned = false});
     all.push_back({device, known_or_measured(*backend, Measure::again)});
   }
-  if (terminal) std::fprintf(stderr, "\r\033[K");
   return all;
 }
 

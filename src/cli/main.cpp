@@ -27,7 +27,9 @@ const char* hint(Code code) {
 int run(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
-    return 0;
+    // A table that did not arrive, on a full disk or behind a closed pipe, is no success.
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.flush()) return 0;
+    std::fputs("stoker: error: cannot write the output (is the disk full?)\n", stderr);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     std::fprintf(stderr, "stoker: error: %s (see stoker %s--help)\n", error.what(),

@@ -1,9 +1,5 @@
 // stoker profile: where a training step's time goes, op by op, under the device's ceilings; a trace and a page of it.
-#include <unistd.h>
-
-#include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <memory>
 
@@ -11,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/report_text.h"
 #include "cli/signals.h"
+#include "cli/status_line.h"
 #include "profile/model_profile.h"
 #include "profile/trace.h"
 #include "run/api.h"
@@ -30,44 +27,9 @@ struct ProfileFlags {
   std::string output = "table";
 };
 
-// What is going on, on one line that vanishes; nothing where errors do not go to a terminal.
-class StatusLine {
- public:
-  void stage(const std::string& text) {
-    stage_ = text;
-    show("");
-  }
-  // Seldom: the time this takes is part of the steps.
-  void step(int done, int total) {
-    const Clock::time_point now = Clock::now();
-    if (now - last_ < std::chrono::milliseconds(200)) return;
-    last_ = now;
-    show(": step " + std::to_string(done) + " of " + std::to_string(total));
-  }
-  void clear() const {
-    if (terminal_) std::fputs("\r\033[K", stderr);
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-
-  void show(const std::string& more) const {
-    if (terminal_) std::fprintf(stderr, "\r\033[K%s%s ", stage_.c_str(), more.c_str());
-  }
-
-  bool terminal_ = ::isatty(STDERR_FILENO) != 0;
-  std::string stage_;
-  Clock::time_point last_ = Clock::now();
-};
-
 void write_file(const std::string& path, const std::string& text) {
   write_file_atomically(
       path, [&](const WritePart& write) { write(std::as_bytes(std::span(text))); }, false);
-}
-
-// So that a long measurement is not lost for a wrong path.
-void check_writable(const std::string& path) {
-  if (!path.empty() && !std::ofstream(path, std::ios::app)) throw Error(Code::io, "cannot write " + path);
 }
 
 void print(const ProfileFlags& flags, const Report& report) {
@@ -91,27 +53,23 @@ ModelProfile measure(const ProfileFlags& flags, Recorder& recorder, const Cancel
     status.clear();
     note_to_stderr(line);
   };
-  options.on_stage = [&](const std::string& stage) { status.stage(stage); };
+  options.on_stage = [&](const std::string& stage) { status.show(stage); };
   options.on_step = [&](int done, int total) {
-    status.step(done, total);
+    status.show_seldom("profiling: step " + std::to_string(done) + " of " + std::to_string(total));
     return !cancel.cancelled();
   };
   options.interrupt = [&] {
     if (cancel.cancelled()) throw Error(Code::cancelled, "stopped");
   };
   const SignalGuard guard(cancel);
-  try {
-    ModelProfile profile = profile_model(ModelAccess::get(make_model(flags.model)), options, recorder);
-    status.clear();
-    return profile;
-  } catch (const Error&) {
-    status.clear();
-    throw;
-  }
+  return profile_model(ModelAccess::get(make_model(flags.model)), options, recorder);
 }
 
 void run(const ProfileFlags& flags) {
-  for (const std::string& path : {flags.trace, flags.report}) check_writable(path);
+  // So that a long measurement is not lost for a wrong path.
+  for (const std::string& path : {flags.trace, flags.report}) {
+    if (!path.empty()) require_writable(path);
+  }
   const CancelToken cancel;
   Recorder recorder;
   ModelProfile profile;

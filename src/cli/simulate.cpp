@@ -53,15 +53,25 @@ void run(const SimulateFlags& flags) {
 void add_simulate(CLI::App& app) {
   auto flags = std::make_shared<SimulateFlags>();
   CLI::App* command = app.add_subcommand("simulate", "Predict step times on phones that are not at hand");
-  command->add_option("model", flags->model, "A model by name; without one, the nets of the 2022 study")
-      ->option_text("MODEL");
-  command->add_option("--phone", flags->phones, "Phones by their chips' ids, as in sd865; without, the study's three")
-      ->delimiter(',')
-      ->option_text("ID,...");
+  CLI::Option* model =
+      command->add_option("model", flags->model, "A model by name; without one, the nets of the 2022 study")
+          ->option_text("MODEL");
+  CLI::Option* phone =
+      command
+          ->add_option("--phone", flags->phones, "Phones by their chips' ids, as in sd865; without, the study's three")
+          ->delimiter(',')
+          ->option_text("ID,...");
   command->add_option("--mode", flags->mode, "baseline (data moves as in MNN), resident; without, both")
-      ->check(CLI::IsMember({"baseline", "resident"}));
-  command->add_option("--batch", flags->batch, "Items a step (default: the model's)")->check(CLI::PositiveNumber);
-  command->add_flag("--validate", flags->validate, "Instead: predict and measure on the devices of this machine");
+      ->check(CLI::IsMember({"baseline", "resident"}))
+      ->needs(model);
+  command->add_option("--batch", flags->batch, "Items a step (default: the model's)")
+      ->check(CLI::PositiveNumber)
+      ->needs(model);
+  command
+      ->add_flag("--validate", flags->validate,
+                 "Instead: predict and measure steps on the devices of this machine (minutes)")
+      ->excludes(model)
+      ->excludes(phone);
   command->footer("Example:\n  stoker simulate mlp --phone sd865 --batch 32");
   command->callback([flags] { run(*flags); });
 }

@@ -2,9 +2,7 @@
 // measurement, so that nothing is lost when it is stopped.
 #include "study/study.h"
 
-#include <unistd.h>
-
-#include <cstdio>
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -15,6 +13,7 @@
 #include "cli/cli.h"
 #include "cli/report_text.h"
 #include "cli/signals.h"
+#include "cli/status_line.h"
 #include "study/simulate.h"
 
 namespace stoker::cli {
@@ -26,26 +25,15 @@ struct StudyFlags {
   std::string folder = "study";
 };
 
-class StudyPrinter {
- public:
-  void begin(const std::string& what, int done, int total) const {
-    if (!terminal_) {
-      std::fprintf(stderr, "[%d/%d] %s\n", done + 1, total, what.c_str());
-      return;
-    }
-    constexpr int kWidth = 30;
-    const int filled = done * kWidth / total;
-    std::fprintf(stderr, "\r\033[K[%s%s] %d/%d %s", std::string(static_cast<std::size_t>(filled), '#').c_str(),
-                 std::string(static_cast<std::size_t>(kWidth - filled), ' ').c_str(), done + 1, total, what.c_str());
-    std::fflush(stderr);
-  }
-  void clear() const {
-    if (terminal_) std::fputs("\r\033[K", stderr);
-  }
-
- private:
-  bool terminal_ = ::isatty(STDERR_FILENO) != 0;
-};
+// A bar on a terminal, elsewhere a line for each measurement.
+void show_progress(StatusLine& status, const std::string& what, int done, int total) {
+  const std::string count = std::to_string(done + 1) + "/" + std::to_string(total);
+  if (!status.on_terminal()) return note_to_stderr("[" + count + "] " + what);
+  constexpr int kWidth = 30;
+  std::string bar(kWidth, ' ');
+  std::fill_n(bar.begin(), done * kWidth / total, '#');
+  status.show("[" + bar + "] " + count + " " + what);
+}
 
 void write_text(const std::filesystem::path& path, const std::string& text) {
   write_file_atomically(
@@ -65,18 +53,16 @@ void write_report(const std::filesystem::path& folder, const Report& report) {
   }
 }
 
-void run(StudyFlags flags) {
-  const std::filesystem::path folder = flags.folder;
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  require(!error, Code::io, "cannot make the folder ", folder.string(), ": ", error.message());
+void run_in(const std::filesystem::path& folder, StudyFlags flags) {
   const CancelToken token;
   const SignalGuard guard(token);
-  const StudyPrinter printer;
+  StatusLine status;
   flags.options.stop = [&] { return token.cancelled(); };
-  flags.options.progress = [&](const std::string& what, int done, int total) { printer.begin(what, done, total); };
+  flags.options.progress = [&](const std::string& what, int done, int total) {
+    show_progress(status, what, done, total);
+  };
   flags.options.note = [&](const std::string& line) {
-    printer.clear();
+    status.clear();
     note_to_stderr(line);
   };
   std::optional<Section> phones;  // predictions, apart from what is measured
@@ -88,12 +74,26 @@ void run(StudyFlags flags) {
   };
   flags.options.measured = [&](const StudyResults& results) { write_report(folder, report_of(results)); };
   const StudyResults results = run_study(flags.options);
-  printer.clear();
+  status.clear();
   const Report report = report_of(results);
   write_report(folder, report);
   std::cout << report_text(report, TableFormat::plain, 0) << "\nWritten: " << (folder / "report.html").string()
             << ", results.json and a CSV file for each table\n";
   if (results.interrupted) throw Exit{kInterrupted};
+}
+
+void run(const StudyFlags& flags) {
+  const std::filesystem::path folder = flags.folder;
+  std::error_code error;
+  const bool is_new = std::filesystem::create_directories(folder, error);
+  require(!error, Code::io, "cannot make the folder ", folder.string(), ": ", error.message());
+  try {
+    require_writable(folder / "report.html");
+    run_in(folder, flags);
+  } catch (const Error&) {
+    if (is_new) std::filesystem::remove(folder, error);  // which leaves one that is not empty
+    throw;
+  }
 }
 
 }  // namespace

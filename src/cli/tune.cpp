@@ -1,11 +1,9 @@
 // stoker tune: finds the fastest parameters of a model's kernels on an OpenCL device.
-#include <unistd.h>
-
-#include <cstdio>
 #include <iostream>
 #include <memory>
 
 #include "cli/cli.h"
+#include "cli/status_line.h"
 #include "cli/table.h"
 
 namespace stoker::cli {
@@ -36,22 +34,23 @@ std::vector<std::string> to_cells(const TunedKernel& row) {
 
 void run(TuneFlags& flags) {
   const std::vector<Model> chosen = given(flags.model) ? std::vector{make_model(flags.model)} : models();
-  const bool terminal = ::isatty(STDERR_FILENO) != 0;
+  StatusLine status;
   flags.options.seconds /= static_cast<double>(chosen.size());
   bool noted = false;  // that something could not be kept
   flags.options.on_note = [&](const std::string& line) {
+    status.clear();
     note_to_stderr(line);
     noted = true;
   };
   std::vector<std::vector<std::string>> rows;
   for (const Model& model : chosen) {
     flags.options.on_progress = [&](int done, int total) {
-      if (terminal) std::fprintf(stderr, "\r%s: problem %d of %d ", model.name().c_str(), done + 1, total);
+      status.show(model.name() + ": problem " + std::to_string(done + 1) + " of " + std::to_string(total));
       return true;
     };
     for (const TunedKernel& result : tune_kernels(model, flags.options)) rows.push_back(to_cells(result));
-    if (terminal) std::fprintf(stderr, "\r\033[K");
   }
+  status.clear();
   std::cout << format_table(kColumns, rows);
   if (noted) return;
   std::cout << "Stored for this device and driver: training on " << flags.options.device << " uses it from now on.\n";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/evaluate.h"
 #include "ops/registry.h"
 
 namespace stoker {
@@ -40,6 +41,28 @@ PointExpr PointExprBuilder::finish(std::span<const int> outputs) const {
     inst.a = number;
   }
   result.expr.inputs = static_cast<int>(result.leaves.size());
+  return result;
+}
+
+NodeExpr expression_of(const Graph& graph, const Node& node) {
+  NodeExpr result;
+  if (node.fusion) {
+    for (const FusedArg& arg : node.fusion->extra) result.inputs.push_back(arg.input);
+    result.expr = node.fusion->epilogue;
+    result.results = node.fusion->results;
+    result.shape = epilogue_domain(graph, node);
+    return result;
+  }
+  ExprBuilder builder;
+  std::vector<int> operands;
+  for (int i = 0; i < static_cast<int>(node.inputs.size()); ++i) {
+    operands.push_back(builder.input(i));
+    result.inputs.push_back(i);
+  }
+  const int output[] = {node.op->emit(builder, operands, node.attrs)};
+  result.expr = builder.finish(output, static_cast<int>(operands.size()));
+  result.results = {ResultKind::store};
+  result.shape = node.outputs[0].shape;
   return result;
 }
 

@@ -35,6 +35,15 @@ class PointExprBuilder {
   std::vector<Value> leaves_;
 };
 
+// What a pointwise node computes: a fused one's epilogue, or its op's own expression.
+struct NodeExpr {
+  Expr expr;
+  std::vector<int> inputs;          // operand i of the expression is the node's input inputs[i]
+  std::vector<ResultKind> results;  // one an output
+  Shape shape;                      // that it runs over
+};
+[[nodiscard]] NodeExpr expression_of(const Graph& graph, const Node& node);
+
 struct ExprWeight {
   int tensors = 0;       // leaves of the value's own shape
   int broadcasts = 0;    // leaves that kernels cannot index (Access::broadcast)

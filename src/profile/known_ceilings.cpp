@@ -1,6 +1,7 @@
 #include "profile/known_ceilings.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -60,7 +61,9 @@ std::optional<Ceilings> load(const opencl::Cache& cache, const std::string& key)
   for (const Field& field : kFields) {
     if (!json.is_object() || !json.contains(field.name) || !json[field.name].is_number()) return std::nullopt;
     ceilings.*field.value = json[field.name].get<double>();
+    if (!std::isfinite(ceilings.*field.value) || ceilings.*field.value < 0) return std::nullopt;
   }
+  if (ceilings.flops <= 0 || ceilings.bandwidth <= 0) return std::nullopt;
   return ceilings;
 }
 

@@ -16,19 +16,8 @@ constexpr double kSeconds = 1.0;
 constexpr int kFewestSteps = 10;
 constexpr int kMostSteps = 200;  // more would only make the trace larger
 
-SessionOptions session_options(const nn::Model& model, const ProfileOptions& options, std::int64_t batch,
-                               Recorder& recorder) {
-  // As bench() has it: a small rate, for random labels cannot be learnt.
-  const TrainOptions training{.lr = 1e-4,
-                              .momentum = 0.9,
-                              .device = options.device,
-                              .auto_batch = batch,
-                              .threads = options.threads,
-                              .self_test = options.self_test,
-                              .on_note = options.on_note,
-                              .passes_off = options.passes_off};
-  SessionOptions own = to_session_options(training);
-  resolve_device(model, training, own);
+SessionOptions recorded_session(const nn::Model& model, const ProfileOptions& options, Recorder& recorder) {
+  SessionOptions own = measured_session(model, options);
   own.recorder = &recorder;
   if (options.interrupt) own.interrupt = options.interrupt;
   return own;
@@ -68,7 +57,7 @@ ModelProfile profile_model(const nn::Model& model, const ProfileOptions& options
           "profile: batch and steps must not be negative");
   const std::int64_t batch = options.batch > 0 ? options.batch : model.default_batch;
   tell(options, "preparing " + model.name);
-  Session session(model, session_options(model, options, batch, recorder));
+  Session session(model, recorded_session(model, options, recorder));
   const RandomBatch data(model, session.options().target, batch);
   session.prepare_training(batch);
   tell(options, "warming up");

@@ -10,18 +10,14 @@
 #include "profile/memory_profile.h"
 #include "profile/profile.h"
 #include "profile/report.h"
+#include "stoker/stoker.hpp"
 
 namespace stoker {
 
-struct ProfileOptions {
-  std::string device = "auto";
-  std::int64_t batch = 0;  // 0: the model's
-  int steps = 0;           // 0: about a second of them
-  int threads = 0;         // cpu: 0 means one a core
-  bool self_test = true;
-  bool ceilings = true;  // measure the device's, unless they are known
-  std::vector<std::string> passes_off;
-  std::function<void(const std::string&)> on_note;
+// Where and how to run as bench() takes it, but 0 steps are about a second of them, and nothing is replayed: kernels
+// are launched one by one, so that each can be timed.
+struct ProfileOptions : BenchOptions {
+  bool ceilings = true;                              // measure the device's, unless they are known
   std::function<void(const std::string&)> on_stage;  // what is going on now, for people: "measuring ceilings"
   std::function<bool(int done, int total)> on_step;  // false: that is enough
   std::function<void()> interrupt;                   // what it throws ends the preparation

@@ -35,7 +35,7 @@ class TraceWriter {
                          {"name", "thread_sort_index"},
                          {"args", {{"sort_index", thread_of(track)}}}});
     }
-    for (const Interval& interval : on_track(Track::host)) slice(interval, interval.begin);
+    for (const Interval& interval : on_track(Track::host)) slice(interval, std::max(interval.begin, profile_.begin));
     one_after_the_other(Track::queue);
     one_after_the_other(Track::device);
     count_commands();
@@ -47,8 +47,11 @@ class TraceWriter {
     events_.push_back({{"ph", "M"}, {"pid", kProcess}, {"tid", thread}, {"name", what}, {"args", {{"name", text}}}});
   }
 
-  [[nodiscard]] double microseconds(std::int64_t moment) const {
-    return static_cast<double>(moment - profile_.begin) * 1e-3;
+  // Divided, not multiplied by 1e-3: then a nanosecond is printed as three digits, and slices that meet do so.
+  [[nodiscard]] static double microseconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e3; }
+  // What began before the profile is seen from its beginning on.
+  [[nodiscard]] double moment(std::int64_t time) const {
+    return microseconds(std::max<std::int64_t>(0, time - profile_.begin));
   }
 
   // By beginning, what encloses others before them.
@@ -81,14 +84,13 @@ class TraceWriter {
         {"ph", "X"},
         {"pid", kProcess},
         {"tid", thread_of(interval.track)},
-        {"ts", microseconds(begin)},
-        {"dur", static_cast<double>(interval.end - begin) * 1e-3},
+        {"ts", moment(begin)},
+        {"dur", microseconds(interval.end - begin)},
         {"name", recorder_.names()[static_cast<std::size_t>(interval.what)]},
         {"cat", interval.track == Track::queue ? std::string("queue") : std::string(to_string(interval.activity))}};
     Json args = Json::object();
     if (interval.bytes > 0) args["bytes"] = interval.bytes;
-    if (interval.track == Track::queue)
-      args["since submission, us"] = static_cast<double>(interval.end - interval.begin) * 1e-3;
+    if (interval.track == Track::queue) args["since submission, us"] = microseconds(interval.end - interval.begin);
     if (interval.executable >= 0) describe_launch(interval, event, args);
     if (!args.empty()) event["args"] = std::move(args);
     events_.push_back(std::move(event));
@@ -117,12 +119,12 @@ class TraceWriter {
     for (const Interval& interval : on_track(Track::device)) changes.emplace_back(interval.end, -1);
     std::ranges::sort(changes);
     int count = 0;
-    for (const auto& [moment, change] : changes) {
+    for (const auto& [time, change] : changes) {
       count += change;
       events_.push_back({{"ph", "C"},
                          {"pid", kProcess},
                          {"tid", thread_of(Track::queue)},
-                         {"ts", microseconds(moment)},
+                         {"ts", moment(time)},
                          {"name", "commands under way"},
                          {"args", {{"commands", count}}}});
     }

@@ -44,4 +44,7 @@ struct DataAccess {
 // Decides what "auto" is, and says so.
 void resolve_device(const nn::Model& model, const TrainOptions& options, SessionOptions& own);
 
+// For a session that is measured: `options` say where and how it runs; what it trains is the same for all measurements.
+[[nodiscard]] SessionOptions measured_session(const nn::Model& model, const BenchOptions& options);
+
 }  // namespace stoker

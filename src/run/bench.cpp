@@ -32,22 +32,27 @@ void add_counts(BenchRow& row, const Counters& counted) {
 
 }  // namespace
 
-BenchRow bench(const Model& model, const BenchOptions& options) {
-  require(options.batch >= 0 && options.steps >= 0, Code::bad_argument, "bench: batch and steps must not be negative");
-  const nn::Model& own = ModelAccess::get(model);
-  const std::int64_t batch = options.batch > 0 ? options.batch : own.default_batch;
+SessionOptions measured_session(const nn::Model& model, const BenchOptions& options) {
   // A small rate: random labels cannot be learnt, and the weights must stay finite.
   const TrainOptions training{.lr = 1e-4,
                               .momentum = 0.9,
                               .device = options.device,
-                              .auto_batch = batch,
+                              .auto_batch = options.batch,
                               .threads = options.threads,
                               .self_test = options.self_test,
                               .replay = options.replay,
                               .on_note = options.on_note,
                               .passes_off = options.passes_off};
-  SessionOptions session_options = to_session_options(training);
-  resolve_device(own, training, session_options);
+  SessionOptions own = to_session_options(training);
+  resolve_device(model, training, own);
+  return own;
+}
+
+BenchRow bench(const Model& model, const BenchOptions& options) {
+  require(options.batch >= 0 && options.steps >= 0, Code::bad_argument, "bench: batch and steps must not be negative");
+  const nn::Model& own = ModelAccess::get(model);
+  const std::int64_t batch = options.batch > 0 ? options.batch : own.default_batch;
+  const SessionOptions session_options = measured_session(own, options);
   const RandomBatch data(own, session_options.target, batch);
 
   const Clock::time_point start = Clock::now();

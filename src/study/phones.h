@@ -46,7 +46,7 @@ struct Chip {
 // "OnePlus 6" and the like: those of the 2022 study (secondary, unverified).
 [[nodiscard]] std::span<const std::string_view> study_phones();
 
-// Multiply-adds a instruction of a kernel's hot loop, as Mesa's compiler makes it for the GPU: the middle one of the
+// Multiply-adds an instruction of a kernel's hot loop, as Mesa's compiler makes it for the GPU: the middle one of the
 // kernel's variants, and the best (docs/phone-kernels.md).
 struct HotLoop {
   const char* gpu;

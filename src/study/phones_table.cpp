@@ -264,8 +264,9 @@ constexpr Chip kChips[] = {
 
 constexpr std::string_view kStudyPhones[] = {"sd765g", "sd845", "sd865"};
 
-// docs/phone-kernels.md: gemm_direct, conv2d_tile (forward and input gradient), conv2d_weight_tile, depthwise_rows; of
-// their variants in the zoo's nets the middle one and the best.
+// docs/phone-kernels.md: gemm_direct.cl, conv2d_tile.cl (forward and input gradient), conv2d_weight_tile.cl,
+// depthwise_rows.cl; of their variants in the zoo's nets the middle one (of two, the better) and the best.
+// hot_loops_test compares, and says what stands there now.
 constexpr HotLoop kHotLoops[] = {
     {"adreno-630", WorkKind::matmul, 0.35, 0.74},
     {"adreno-630", WorkKind::conv, 0.58, 0.68},

@@ -85,7 +85,7 @@ Table counts_table(const PhoneStep& step, std::span<const StepMode> modes) {
   return table;
 }
 
-std::vector<Cell> parts_row(const std::string& name, const PredictionRange& range, const PredictionRange& cpu) {
+std::vector<Cell> parts_row(const std::string& name, const PredictionRange& range, const Range& times_cpu) {
   const auto part = [&](double Prediction::*member) { return milliseconds({range.fast.*member, range.slow.*member}); };
   return {name,
           milliseconds(seconds(range)),
@@ -94,10 +94,10 @@ std::vector<Cell> parts_row(const std::string& name, const PredictionRange& rang
           part(&Prediction::movement),
           part(&Prediction::host),
           percent(movement_share(range)),
-          text_of(ratio(range, cpu))};
+          text_of(times_cpu)};
 }
 
-Table parts_table(const PhoneStep& step, std::span<const StepMode> modes) {
+Table parts_table(const PhoneStep& step, const Chip& chip, std::span<const StepMode> modes) {
   Table table{.title = "Predicted time of a step",
               .columns = {{"where"},
                           {"step", "ms"},
@@ -109,12 +109,14 @@ Table parts_table(const PhoneStep& step, std::span<const StepMode> modes) {
                           {"times the CPU at 15-30 GFLOPS"}},
               .rows = {},
               .note = "15-30 GFLOPS: the study's CPU (abstract)."};
-  for (const StepMode mode : modes) {
-    table.rows.push_back(parts_row(str("GPU, ", to_string(mode)),
-                                   mode == StepMode::resident ? step.resident : step.baseline, step.cpu_study));
-  }
-  table.rows.push_back(parts_row("CPU at the study's 15-30 GFLOPS", step.cpu_study, step.cpu_study));
-  table.rows.push_back(parts_row("CPU at what was measured of it", step.cpu_spec, step.cpu_study));
+  const auto add = [&](const std::string& name, const PredictionRange& range) {
+    table.rows.push_back(parts_row(name, range, ratio(range, step.cpu_study)));
+  };
+  for (const StepMode mode : modes)
+    add(str("GPU, ", to_string(mode)), mode == StepMode::resident ? step.resident : step.baseline);
+  table.rows.push_back(parts_row("CPU at the study's 15-30 GFLOPS", step.cpu_study, {1, 1}));
+  const Filled published = figures_of(chip).cpu_gflops;
+  add(str("CPU at ", text_of(published.low, published.high), " GFLOPS (", published.source, ")"), step.cpu_spec);
   return table;
 }
 
@@ -139,7 +141,7 @@ Table overview(std::span<const Row> rows) {
                           {"net"},
                           {"batch", "", 0},
                           {"CPU, 15-30 GFLOPS", "ms"},
-                          {"CPU as measured", "ms"},
+                          {"CPU, published GFLOPS", "ms"},
                           {"GPU baseline", "ms"},
                           {"baseline / CPU"},
                           {"movement", "%"},
@@ -240,10 +242,10 @@ std::string share_words(std::span<const Row> rows) {
 
 Section simulation_section(const SimulatedNet& net, const Chip& chip, std::span<const StepMode> modes) {
   const PhoneStep step = Simulator().step(net.model, net.batch, chip);
-  return {
-      .id = "simulation",
-      .title = str("PREDICTION: ", net.model.name, ", batch ", net.batch, ", on ", chip.id, " (", chip.gpu, ")"),
-      .blocks = {std::string(kPrediction), counts_table(step, modes), parts_table(step, modes), figures_table(chip)}};
+  return {.id = "simulation",
+          .title = str("PREDICTION: ", net.model.name, ", batch ", net.batch, ", on ", chip.id, " (", chip.gpu, ")"),
+          .blocks = {std::string(kPrediction), counts_table(step, modes), parts_table(step, chip, modes),
+                     figures_table(chip)}};
 }
 
 Section phones_section(std::span<const SimulatedNet> nets, std::span<const Chip* const> chips) {

@@ -178,13 +178,16 @@ class CpuExecutable : public Executable {
   int recorded_ = -1;       // in the recorder's executables
 };
 
+// Before any is started: a hundred thousand of them take all the machine has.
+int checked_threads(int threads) {
+  require(threads >= 0 && threads <= 256, Code::bad_argument, "threads must be in 0..256, not ", threads);
+  return threads;
+}
+
 class CpuBackend : public Backend {
  public:
   explicit CpuBackend(const BackendOptions& options)
-      : pool_(options.threads), target_(kernels_, pool_.threads()), recorder_(options.recorder) {
-    require(options.threads >= 0 && options.threads <= 256, Code::bad_argument, "threads must be in 0..256, not ",
-            options.threads);
-  }
+      : pool_(checked_threads(options.threads)), target_(kernels_, pool_.threads()), recorder_(options.recorder) {}
 
   [[nodiscard]] DeviceInfo describe() const override {
     return {"cpu", "CPU", str(numerics_key(), ", ", pool_.threads(), pool_.threads() == 1 ? " thread" : " threads"),

@@ -5,7 +5,9 @@
 
 #include "autodiff/backward.h"
 #include "base/random.h"
+#include "ops/common.h"
 #include "ops/ops.h"
+#include "ops/window.h"
 
 namespace stoker::opencl {
 namespace {
@@ -37,6 +39,20 @@ Build convolution(const Shape& x, const Shape& w, const ops::Window& window, Aro
     const bool fused = around == Around::norm;
     const Value images = fused ? normalised(g, g.real(x)) : g.real(x);
     const Value y = ops::conv2d(g.builder(), images, g.real(w), window, groups);
+    g.add_output(fused ? normalised(g, y) : y);
+  };
+}
+
+// A 3x3 convolution that goes by Winograd, whether it pays or not.
+Build winograd(const Shape& x, const Shape& w, Around around) {
+  return [=](G& g) {
+    const bool fused = around == Around::norm;
+    Attrs attrs;
+    ops::set_window(attrs, {.pad = {1, 1, 1, 1}});
+    attrs.set("groups", std::int64_t{1});
+    attrs.set("winograd", std::int64_t{2});
+    const Value images = fused ? normalised(g, g.real(x)) : g.real(x);
+    const Value y = ops::make(g.builder(), "conv2d", {images, g.real(w)}, std::move(attrs));
     g.add_output(fused ? normalised(g, y) : y);
   };
 }
@@ -128,6 +144,8 @@ const std::vector<CheckCase>& table() {
       {"gemm", "NN 17x65x31", product({17, 65}, {65, 31}, false, false), kBrief},
       {"gemm", "NT 32x256x64", product({32, 256}, {64, 256}, false, true)},
       {"gemm", "TN 48x300x20", product({300, 48}, {300, 20}, true, false)},
+      // Long loops: there is a driver that breaks them off (quirks.cpp).
+      {"gemm", "TN 12x4096x20", product({4096, 12}, {4096, 20}, true, false), kBrief},
       {"gemm", "batched 3x19x24x21", product({3, 19, 24}, {3, 24, 21}, false, false)},
       {"gemm", "1x1 convolution", convolution({2, 6, 5, 24}, {1, 1, 24, 40}, {}, Around::norm)},
       {"conv2d", "3x3", convolution({2, 7, 5, 12}, {3, 3, 12, 20}, kSame, Around::norm)},
@@ -136,6 +154,8 @@ const std::vector<CheckCase>& table() {
       {"conv2d", "3x3, 40 channels", convolution({1, 9, 8, 40}, {3, 3, 40, 36}, kSame, Around::norm)},
       {"conv2d", "5x5, 1 channel", convolution({3, 12, 11, 1}, {5, 5, 1, 20}, {}, Around::nothing)},
       {"conv2d", "3x3, 2 groups", convolution({2, 6, 5, 6}, {3, 3, 3, 4}, kSame, Around::nothing, 2)},
+      {"winograd", "3x3", winograd({2, 7, 10, 32}, {3, 3, 32, 64}, Around::norm)},
+      {"winograd", "3x3 alone", winograd({1, 8, 8, 32}, {3, 3, 32, 32}, Around::nothing), kBrief},
       {"depthwise", "3x3", depthwise({2, 7, 5, 12}, 3, kSame, Around::norm)},
       {"depthwise", "3x3 alone", depthwise({2, 8, 8, 16}, 3, kSame, Around::nothing), kBrief},
       {"depthwise", "3x3 stride 2", depthwise({3, 8, 9, 32}, 3, kHalf, Around::norm)},

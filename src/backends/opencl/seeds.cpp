@@ -62,10 +62,11 @@ const std::vector<Seed>& seeds() {
        {{"TM", 4}, {"TN", 4}, {"PIXELS", 1}, {"IMAGE", 0}, {"POINTERS", 0}, {"GROUP", 64}},
        kNoSpills},
       // Winograd: winograd.cl, parameters as in conv2d.h.
-      {"winograd", Family::cpu, {{"VEC", 16}, {"KB", 8192}, {"INTENSITY", 4}}, kPocl, 16},
-      {"winograd", Family::cpu, {{"VEC", 8}, {"KB", 4096}, {"INTENSITY", 4}}, "a native register", 8},
-      {"winograd", Family::cpu, {{"VEC", 4}, {"KB", 4096}, {"INTENSITY", 4}}, "a native register"},
-      {"winograd", Family::other, {{"VEC", 1}, {"KB", 16384}, {"INTENSITY", 35}}, kPredicted},
+      {"winograd", Family::cpu, {{"VEC", 16}, {"LX", 0}, {"KB", 8192}, {"INTENSITY", 4}}, kPocl, 16},
+      {"winograd", Family::cpu, {{"VEC", 8}, {"LX", 0}, {"KB", 8192}, {"INTENSITY", 4}}, "a native register", 8},
+      {"winograd", Family::cpu, {{"VEC", 4}, {"LX", 0}, {"KB", 8192}, {"INTENSITY", 4}}, "a native register"},
+      {"winograd", Family::adreno, {{"VEC", 2}, {"LX", 16}, {"KB", 16384}, {"INTENSITY", 35}}, kPredicted},
+      {"winograd", Family::other, {{"VEC", 1}, {"LX", 16}, {"KB", 16384}, {"INTENSITY", 35}}, kPredicted},
   };
   return rows;
 }
@@ -124,9 +125,9 @@ void add_conv2d_panels(std::vector<Params>& list) {
 // Always, never, and in larger or smaller blocks.
 void add_winograd(const Device& device, std::vector<Params>& list) {
   constexpr int kNever = 1 << 20;
-  const int vec = find_seed("winograd", device)->params.front().second;
-  list.push_back({{"VEC", vec}, {"KB", 4096}, {"INTENSITY", kNever}});
-  for (const int kb : {1024, 4096, 16384}) list.push_back({{"VEC", vec}, {"KB", kb}, {"INTENSITY", 0}});
+  const Params& seed = find_seed("winograd", device)->params;
+  for (const auto& [kb, intensity] : {std::pair(4096, kNever), {1024, 0}, {4096, 0}, {16384, 0}})
+    list.push_back({seed[0], seed[1], {"KB", kb}, {"INTENSITY", intensity}});
 }
 
 void add_conv2d(const Device& device, std::vector<Params>& list) {

@@ -7,7 +7,7 @@
 #include "backends/cpu/kernels/tile.h"
 #include "backends/cpu/kernels/tile_cut.h"
 #include "base/error.h"
-#include "graph/op_def.h"
+#include "passes/point_expr.h"
 
 namespace stoker::cpu {
 namespace {
@@ -38,16 +38,6 @@ struct Plan {
   int sums = 0;
 };
 
-Shape iteration_shape(const Graph& graph, const Node& node, const Plan& plan) {
-  for (std::size_t i = 0; i < plan.results.size(); ++i) {
-    if (plan.results[i] == ResultKind::store) return node.outputs[i].shape;
-  }
-  if (node.attrs.has("shape")) return Shape(node.attrs.ints("shape"));  // sums of repeated tensors do not tell
-  Shape shape;
-  for (const Value input : node.inputs) shape = broadcast(shape, graph.spec(input).shape, "pointwise");
-  return shape;
-}
-
 Shape aligned(const Shape& shape, int rank) {
   Shape result;
   for (int i = shape.rank(); i < rank; ++i) result.push_back(1);
@@ -69,28 +59,6 @@ Access inner_access(const Shape& argument, const Shape& shape, int from) {
   if (once && argument[last] == 1) return Access::scalar;
   if (once && argument[last] == shape[last]) return Access::channel;
   return same ? Access::row : Access::broadcast;
-}
-
-void add_arguments(const Graph& graph, const Node& node, Plan& plan) {
-  const auto add = [&](int input) {
-    const Spec& spec = graph.spec(node.inputs[at(input)]);
-    plan.arguments.push_back({.input = input, .dtype = spec.dtype, .shape = spec.shape});
-  };
-  if (node.fusion != nullptr) {
-    plan.expr = node.fusion->epilogue;
-    plan.results = node.fusion->results;
-    for (const FusedArg& arg : node.fusion->extra) add(arg.input);
-    return;
-  }
-  ExprBuilder builder;
-  std::vector<int> operands;
-  for (int i = 0; i < static_cast<int>(node.inputs.size()); ++i) {
-    operands.push_back(builder.input(i));
-    add(i);
-  }
-  const int result = node.op->emit(builder, operands, node.attrs);
-  plan.expr = builder.finish(std::array{result}, static_cast<int>(operands.size()));
-  plan.results = {ResultKind::store};
 }
 
 // Fewest outer dimensions such that each argument's inner part is full, by channel, by row or a scalar.
@@ -135,10 +103,15 @@ double element_nanoseconds(const Plan& plan) {
 
 Plan make_plan(const Graph& graph, const Node& node) {
   Plan plan;
-  add_arguments(graph, node, plan);
-  plan.shape = iteration_shape(graph, node, plan);
+  NodeExpr code = expression_of(graph, node);
+  plan.expr = std::move(code.expr);
+  plan.results = std::move(code.results);
+  plan.shape = code.shape;
   for (const ResultKind kind : plan.results) plan.sums += kind == ResultKind::sum_channel ? 1 : 0;
-  for (Argument& argument : plan.arguments) argument.shape = aligned(argument.shape, plan.shape.rank());
+  for (const int input : code.inputs) {
+    const Spec& spec = graph.spec(node.inputs[at(input)]);
+    plan.arguments.push_back({.input = input, .dtype = spec.dtype, .shape = aligned(spec.shape, plan.shape.rank())});
+  }
   split_dims(plan);
   const double time = element_nanoseconds(plan);
   constexpr std::int64_t kFlatGrain = 1024;

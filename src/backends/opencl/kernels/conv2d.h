@@ -53,9 +53,9 @@ void append(std::vector<Arg>& args, const std::vector<Arg>& more);
 [[nodiscard]] std::int64_t conv2d_tile_workspace(const KernelContext& context, ConvPart part, const Params& params);
 [[nodiscard]] std::vector<Work> conv2d_weight_tile(const KernelContext& context, const Params& params);
 [[nodiscard]] std::int64_t conv2d_weight_tile_workspace(const KernelContext& context, const Params& params);
-// Winograd's F(4x4, 3x3) (winograd.cl), where it fits the node and pays with the parameters of "winograd": VEC floats a
-// work-item, KB of transformed data at a time, INTENSITY: the floating-point operations that the device does while it
-// moves a byte (0: it always pays).
+// Winograd's F(4x4, 3x3) (winograd.cl), where it fits the node and pays with the parameters of "winograd": VEC as
+// there, LX as in winograd_shared.cl (0: without it), KB of transformed data at a time, INTENSITY: the floating-point
+// operations that the device does while it moves a byte (0: it always pays).
 [[nodiscard]] bool winograd_fits(const KernelContext& context, const ConvSizes& sizes, ConvPart part);
 [[nodiscard]] bool winograd_pays(const KernelContext& context, const ConvSizes& sizes, ConvPart part,
                                  const Params& params);

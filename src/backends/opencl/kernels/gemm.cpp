@@ -65,6 +65,7 @@ std::string problem_name(const GemmProblem& problem) {
 
 std::vector<Work> gemm_work(const KernelContext& context, const GemmProblem& problem, const GemmOwn& own) {
   const Params& params = context.tuning.params("gemm", problem_name(problem));
+  if (is_panel(params) && gemm_places(problem, params)) return gemm_placed(context, problem, params, own);
   if (is_panel(params)) return gemm_panel(context, problem, params, own);
   DCHECK(problem.placed || (own.a == nullptr && own.b == nullptr && own.y == nullptr));
   return params.empty() ? gemm_plain(context, problem, own) : gemm_direct(context, problem, params, own);
@@ -72,6 +73,7 @@ std::vector<Work> gemm_work(const KernelContext& context, const GemmProblem& pro
 
 std::int64_t gemm_workspace(const KernelContext& context, const GemmProblem& problem) {
   const Params& params = context.tuning.params("gemm", problem_name(problem));
+  if (is_panel(params) && gemm_places(problem, params)) return 0;
   if (is_panel(params)) return gemm_panel_workspace(context, problem, params);
   return params.empty() ? gemm_plain_workspace(context, problem) : gemm_direct_workspace(context, problem, params);
 }

@@ -65,6 +65,10 @@ struct GemmOwn {
                                            const Params& params, const GemmOwn& own = {});
 [[nodiscard]] std::int64_t gemm_panel_workspace(const KernelContext& context, const GemmProblem& problem,
                                                 const Params& params);
+// Nothing packed: only where gemm_places() says.
+[[nodiscard]] bool gemm_places(const GemmProblem& problem, const Params& params);
+[[nodiscard]] std::vector<Work> gemm_placed(const KernelContext& context, const GemmProblem& problem,
+                                            const Params& params, const GemmOwn& own);
 // A product of `items` times `pixels` rows whose results are added up in an image for each item (conv2d_scatter.cl),
 // which then goes through the epilogue. Only where gemm_scatters() says.
 struct GemmScatter {

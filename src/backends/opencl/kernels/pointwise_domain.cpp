@@ -1,10 +1,8 @@
 #include "backends/opencl/kernels/pointwise_domain.h"
 
-#include <algorithm>
-#include <array>
+#include <utility>
 
-#include "graph/op_def.h"
-#include "ops/evaluate.h"
+#include "passes/point_expr.h"
 
 namespace stoker::opencl {
 namespace {
@@ -62,38 +60,21 @@ Access access_in(const std::vector<Dim>& dims, std::size_t arg) {
   return dims.back().strides[arg] == 0 ? Access::row : Access::full;
 }
 
-void take_expression(const Graph& graph, const Node& node, PointDomain& domain) {
-  const auto add = [&](int input) {
-    domain.args.push_back({.input = input, .dtype = graph.spec(node.inputs[static_cast<std::size_t>(input)]).dtype});
-  };
-  if (node.fusion) {
-    domain.expr = node.fusion->epilogue;
-    domain.results = node.fusion->results;
-    for (const FusedArg& arg : node.fusion->extra) add(arg.input);
-    return;
-  }
-  ExprBuilder builder;
-  std::vector<int> operands;
-  for (int i = 0; i < static_cast<int>(node.inputs.size()); ++i) {
-    operands.push_back(builder.input(i));
-    add(i);
-  }
-  const int result = node.op->emit(builder, operands, node.attrs);
-  domain.expr = builder.finish(std::array{result}, static_cast<int>(operands.size()));
-  domain.results = {ResultKind::store};
-}
-
 }  // namespace
 
 PointDomain point_domain(const Graph& graph, const Node& node) {
   PointDomain domain;
-  take_expression(graph, node, domain);
+  NodeExpr code = expression_of(graph, node);
+  domain.expr = std::move(code.expr);
+  domain.results = std::move(code.results);
   for (const ResultKind kind : domain.results) domain.sums += kind == ResultKind::sum_channel ? 1 : 0;
-  const Shape shape = node.fusion ? epilogue_domain(graph, node) : node.outputs[0].shape;
   std::vector<std::vector<std::int64_t>> strides;
-  for (const PointArg& arg : domain.args)
-    strides.push_back(strides_of(graph.spec(node.inputs[static_cast<std::size_t>(arg.input)]).shape, shape));
-  const std::vector<Dim> dims = joined_dims(shape, strides, domain.sums > 0);
+  for (const int input : code.inputs) {
+    const Spec& spec = graph.spec(node.inputs[static_cast<std::size_t>(input)]);
+    domain.args.push_back({.input = input, .dtype = spec.dtype});
+    strides.push_back(strides_of(spec.shape, code.shape));
+  }
+  const std::vector<Dim> dims = joined_dims(code.shape, strides, domain.sums > 0);
   for (std::size_t d = 0; d + 1 < dims.size(); ++d) {
     domain.outer.push_back(dims[d].size);
     domain.rows *= dims[d].size;

@@ -1,11 +1,15 @@
 // Winograd's F(4x4, 3x3): the transforms around a product for each of the 36 elements of a tile, which the gemm kernels
 // compute. A work-item takes VEC channels (or every get_global_size(0)-th VEC of them) of `each` tiles. Points 0, 1, -1,
-// 2, -2 and infinity, as in Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks".
+// 2, -2 and infinity, as in Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks". GPUs transform images with
+// winograd_shared.cl.
 #ifndef VEC
 #define VEC 1  // 1 2 4 8 16: divides the channels
 #endif
 #ifndef PART
 #define PART 0  // the transform: 0 of a source, 1 of weights, 2 to results, 3 of a cotangent, 4 to a weight gradient
+#endif
+#ifndef TURNED
+#define TURNED 0  // weights: 0 for the convolution, 1 for its input gradient
 #endif
 
 #define PASTE_(a, b) a##b
@@ -126,24 +130,40 @@ void line(const vec *x, vec *y) {
 #define END_SUMS(count, each, C, c)
 #endif
 
-// Columns, then rows: LOAD(i, j) gives element i, j of a square of IN x IN, STORE(i, j, value) takes those of OUT x OUT.
-#define TRANSFORM(LOAD, STORE)                                                                                         \
+// Columns, then rows: LOAD(i, j) gives element i, j of a square of IN x IN, column by column, STORE(i, j, value) takes
+// those of OUT x OUT, row by row. A square may stand on its side in both. Written out: Mesa's compiler leaves loops of this length rolled, and the square in memory.
+#define LINES_3(DO) DO(0) DO(1) DO(2)
+#define LINES_4(DO) LINES_3(DO) DO(3)
+#define LINES_6(DO) LINES_4(DO) DO(4) DO(5)
+#define COLUMN(j)                                                                                                      \
+  {                                                                                                                    \
+    vec x[IN], y[OUT];                                                                                                 \
+    _Pragma("unroll") for (int i = 0; i < IN; ++i) x[i] = LOAD(i, j);                                                  \
+    line(x, y);                                                                                                        \
+    _Pragma("unroll") for (int i = 0; i < OUT; ++i) between[i][j] = y[i];                                              \
+  }
+#define ROW(i)                                                                                                         \
+  {                                                                                                                    \
+    vec y[OUT];                                                                                                        \
+    line(between[i], y);                                                                                               \
+    _Pragma("unroll") for (int j = 0; j < OUT; ++j) STORE(i, j, y[j])                                                 \
+  }
+#define TRANSFORM                                                                                                      \
   {                                                                                                                    \
     vec between[OUT][IN];                                                                                              \
-    _Pragma("unroll") for (int j = 0; j < IN; ++j) {                                                                   \
-      vec x[IN], y[OUT];                                                                                               \
-      _Pragma("unroll") for (int i = 0; i < IN; ++i) x[i] = LOAD(i, j);                                                \
-      line(x, y);                                                                                                      \
-      _Pragma("unroll") for (int i = 0; i < OUT; ++i) between[i][j] = y[i];                                            \
-    }                                                                                                                  \
-    _Pragma("unroll") for (int i = 0; i < OUT; ++i) {                                                                  \
-      vec y[OUT];                                                                                                      \
-      line(between[i], y);                                                                                             \
-      _Pragma("unroll") for (int j = 0; j < OUT; ++j) STORE(i, j, y[j]);                                               \
-    }                                                                                                                  \
+    PASTE(LINES_, IN)(COLUMN)                                                                                          \
+    PASTE(LINES_, OUT)(ROW)                                                                                            \
   }
 
+
 #if PART == 0 || PART == 3
+// Zero beside the image. The nearest pixel is loaded then: there is no branch, so that loads overlap.
+vec pixel(int h, int w, int H, int W, int C, int from, int c X_PARAMS) {
+  const int inside = h >= 0 && h < H && w >= 0 && w < W;
+  const vec x = PASTE(X_, VEC)(from + (clamp(h, 0, H - 1) * W + clamp(w, 0, W - 1)) * C, c X_PASS);
+  return inside ? x : (vec)(0.0f);
+}
+
 // Channels channel0.. of tiles first.. of an image [images, H, W, C] to [36][tiles][channels]. A tile begins at its first
 // result less the padding.
 kernel void winograd_source(int H, int W, int C, int tiles_h, int tiles_w, int pad_h, int pad_w, int first, int tiles,
@@ -152,14 +172,15 @@ kernel void winograd_source(int H, int W, int C, int tiles_h, int tiles_w, int p
   CHANNELS(c, channels) {
     TILES(t, tiles, each) {
       const Tile tile = tile_at(first + t, tiles_h, tiles_w);
-      const int h = tile.h - pad_h, w = tile.w - pad_w;
-      const int from = ((tile.image * H + h) * W + w) * C + channel0 + c;
+      const int from = tile.image * H * W * C + channel0 + c;
       global float *out = to + to_at + t * channels + c;
-#define LOAD(i, j)                                                                                                     \
-  (h + i >= 0 && h + i < H && w + j >= 0 && w + j < W ? PASTE(X_, VEC)(from + (i * W + j) * C, channel0 + c X_PASS)    \
-                                                      : (vec)(0.0f))
-#define STORE(i, j, value) AT(out + (i * OUT + j) * plane) = value
-      TRANSFORM(LOAD, STORE)
+#define LOAD(i, j) pixel(tile.h - pad_h + i, tile.w - pad_w + j, H, W, C, from, channel0 + c X_PASS)
+#define STORE(i, j, value)                                                                                             \
+  {                                                                                                                    \
+    AT(out) = value;                                                                                                   \
+    out += plane;                                                                                                      \
+  }
+      TRANSFORM
 #undef LOAD
 #undef STORE
     }
@@ -168,22 +189,52 @@ kernel void winograd_source(int H, int W, int C, int tiles_h, int tiles_w, int p
 #endif
 
 #if PART == 1
-// Rows row0.. and columns column0.. of the weights [3, 3, Cin, Cout] to [36][rows][columns]; `flip` turns the kernel
-// round. Rows stand in the place of tiles.
-kernel void winograd_weights(int Cin, int Cout, int flip, int row0, int rows, int column0, int columns, int each,
-                             global float *to, int to_at, global const float *from, int from_at) {
-  const int plane = rows * columns;
+// VEC weights that stand `step` apart.
+vec strided(global const float *from, int step) {
+#if VEC == 1
+  return *from;
+#else
+  float lanes[VEC];
+#pragma unroll
+  for (int i = 0; i < VEC; ++i) lanes[i] = from[i * step];
+  return PASTE(vload, VEC)(0, lanes);
+#endif
+}
+
+// Weights [3, 3, Cin, Cout] to [36][rows][columns]: rows are input channels, columns result channels from column0 on. For
+// the input gradient it is the other way round, and the kernel is turned round. Rows stand in the place of tiles.
+kernel void winograd_weights(int Cin, int Cout, int rows, int column0, int columns, int each, global float *to,
+                             int to_at, global const float *from, int from_at) {
+  const int plane = rows * columns, tap = Cin * Cout;
   CHANNELS(c, columns) {
     TILES(r, rows, each) {
-      global const float *in = from + from_at + (row0 + r) * Cout + column0 + c;
       global float *out = to + to_at + r * columns + c;
-#define LOAD(i, j) AT_CONST(in + (flip ? 8 - (i * 3 + j) : i * 3 + j) * Cin * Cout)
-#define STORE(i, j, value) AT(out + (i * OUT + j) * plane) = value
-      TRANSFORM(LOAD, STORE)
+#if TURNED
+      global const float *in = from + from_at + 8 * tap + (column0 + c) * Cout + r;
+#define LOAD(i, j) strided(in - (i * 3 + j) * tap, Cout)
+#else
+      global const float *in = from + from_at + r * Cout + column0 + c;
+#define LOAD(i, j) AT_CONST(in + (i * 3 + j) * tap)
+#endif
+#define STORE(i, j, value)                                                                                             \
+  {                                                                                                                    \
+    AT(out) = value;                                                                                                   \
+    out += plane;                                                                                                      \
+  }
+      TRANSFORM
 #undef LOAD
 #undef STORE
     }
   }
+}
+#endif
+
+#if PART == 2 || PART == 4
+// The 36 elements of a tile, from plane to plane: a running pointer spares phones most of the arithmetic.
+vec next(global const float **in, int plane) {
+  const vec value = AT_CONST(*in);
+  *in += plane;
+  return value;
 }
 #endif
 
@@ -198,11 +249,11 @@ kernel void winograd_result(int H, int W, int C, int tiles_h, int tiles_w, int f
       const Tile tile = tile_at(first + t, tiles_h, tiles_w);
       const int at = ((tile.image * H + tile.h) * W + tile.w) * C + channel0 + c;
       global const float *in = from + from_at + t * channels + c;
-#define LOAD(i, j) AT_CONST(in + (i * IN + j) * plane)
-#define STORE(i, j, value)                                                                                             \
+#define LOAD(i, j) next(&in, plane)
+#define STORE(j, i, value)                                                                                             \
   if (tile.h + i < H && tile.w + j < W)                                                                                \
-    PASTE(Y_, VEC)(value, at + (i * W + j) * C, channel0 + c Y_SUM_ARGS Y_PASS)
-      TRANSFORM(LOAD, STORE)
+    PASTE(Y_, VEC)(value, at + (i * W + j) * C, channel0 + c Y_SUM_ARGS Y_PASS);
+      TRANSFORM
 #undef LOAD
 #undef STORE
     }
@@ -222,9 +273,9 @@ kernel void winograd_filter(int Cin, int Cout, int column0, int columns, int eac
     TILES(r, Cin, each) {
       global const float *in = from + from_at + r * columns + c;
       const int at = r * Cout + column0 + c;
-#define LOAD(i, j) AT_CONST(in + (i * IN + j) * plane)
-#define STORE(i, j, value) PASTE(Y_, VEC)(value, at + (i * OUT + j) * Cin * Cout, column0 + c Y_SUM_ARGS Y_PASS)
-      TRANSFORM(LOAD, STORE)
+#define LOAD(i, j) next(&in, plane)
+#define STORE(j, i, value) PASTE(Y_, VEC)(value, at + (i * OUT + j) * Cin * Cout, column0 + c Y_SUM_ARGS Y_PASS);
+      TRANSFORM
 #undef LOAD
 #undef STORE
     }

@@ -14,6 +14,8 @@ namespace {
 constexpr std::int64_t kSide = 4;      // of a tile's results
 constexpr std::int64_t kSquare = 36;   // elements of a transformed tile
 constexpr std::int64_t kGroup = 64;    // work-items of a group on GPUs
+constexpr int kSharers = 6;            // of a tile in winograd_shared.cl
+constexpr int kSharedVec = 4;          // VEC of winograd_shared.cl
 constexpr std::int64_t kDivisor = 16;  // of channels: any vector fits
 constexpr std::int64_t kAsked = 2;     // attribute `winograd`: F(4x4) whether it pays or not
 
@@ -35,6 +37,7 @@ struct Cut {
   std::int64_t block_tiles = 0;  // at a time
   std::int64_t pass_width = 0;   // result channels at a time
   std::int64_t vec = 1;
+  std::int64_t lanes = 0;  // LX of winograd_shared.cl; 0: images are transformed by winograd.cl, too
 
   [[nodiscard]] std::int64_t width() const { return result.channels; }
 };
@@ -79,6 +82,8 @@ bool pays(const Cut& cut, std::int64_t intensity) {
 Cut make_cut(const KernelContext& context, ConvPart part, const Params& params) {
   Cut cut = geometry(conv_sizes(context.graph, context.node, part), part);
   cut.vec = param(params, "VEC");
+  cut.lanes = param(params, "LX");
+  while (cut.lanes * kSharers > static_cast<std::int64_t>(context.device.max_group)) cut.lanes /= 2;
   const std::int64_t floats = std::int64_t{param(params, "KB")} * 256;
   const std::int64_t passes = ceil_div(kSquare * cut.c_in * cut.c_out, floats);
   cut.pass_width = std::min(round_up(ceil_div(cut.width(), passes), 4 * kDivisor), cut.width());
@@ -93,7 +98,6 @@ GemmProblem product_of(const Cut& cut, std::int64_t tiles, std::int64_t channels
                 .n = channels,
                 .k = cut.depth,
                 .batch = kSquare,
-                .transpose_b = cut.part == ConvPart::input_grad,
                 .batched_a = true,
                 .batched_b = true,
                 .placed = true};
@@ -194,30 +198,38 @@ Launch transform_image(const KernelContext& context, const Cut& cut, int operand
   const Image& image = cotangent ? cut.result : cut.source;
   const std::int64_t channel0 = cotangent ? piece.channel0 : 0;
   const std::int64_t channels = cotangent ? piece.channels : image.channels;
-  const Shares shares = share(context, piece.tiles, false);
+  const Transform kind = cotangent ? Transform::cotangent : Transform::source;
   const double bytes = 4.0 * static_cast<double>(piece.tiles * channels * (kSquare + kSide * kSide));
-  Launch launch = transform(context, cut, cotangent ? Transform::cotangent : Transform::source, "winograd_source",
-                            channels, shares.count, bytes);
-  launch.args = integers({image.h, image.w, image.channels, cut.tiles_h, cut.tiles_w, image.pad_h, image.pad_w,
-                          piece.first, piece.tiles, shares.each, channel0, channels});
-  launch.args.push_back(Arg::tensor(to));
-  const std::array widths = {static_cast<int>(cut.vec)};
+  const Shares shares = share(context, piece.tiles, false);
+  Launch launch = transform(context, cut, kind, "winograd_source", channels, shares.count, bytes);
+  launch.args = integers(
+      {image.h, image.w, image.channels, cut.tiles_h, cut.tiles_w, image.pad_h, image.pad_w, piece.first, piece.tiles});
+  if (cut.lanes == 0) launch.args.push_back(Arg::integer(shares.each));
+  append(launch.args, {Arg::integer(channel0), Arg::integer(channels), Arg::tensor(to)});
+  std::array widths = {static_cast<int>(cut.vec)};
+  if (cut.lanes > 0) {
+    widths = {kSharedVec};
+    launch.kernel = "winograd_shared";
+    launch.program = {"winograd_shared",
+                      {},
+                      {{"VEC", kSharedVec}, {"PART", static_cast<int>(kind)}, {"LX", static_cast<int>(cut.lanes)}}};
+    launch.local = {static_cast<std::size_t>(cut.lanes), kSharers, 1};
+    launch.global = {static_cast<std::size_t>(round_up(channels / kSharedVec, cut.lanes)),
+                     static_cast<std::size_t>(piece.tiles) * kSharers, 1};
+  }
   const Rendered x = render_operand(context, operand, "X", widths, true);
   launch.program.header = x.text;
   append(launch.args, x.args);
   return launch;
 }
 
-// The weights that the piece's result channels need: columns forward, rows for the input gradient.
+// The weights that the piece's result channels need, [36][depth][channels].
 Launch transform_weights(const KernelContext& context, const Cut& cut, const Piece& piece, const Place& to) {
-  const bool turned = cut.part == ConvPart::input_grad;
-  const std::int64_t rows = turned ? piece.channels : cut.c_in;
-  const std::int64_t columns = turned ? cut.c_out : piece.channels;
-  const Shares shares = share(context, rows, false);
-  Launch launch = transform(context, cut, Transform::weights, "winograd_weights", columns, shares.count,
-                            4.0 * static_cast<double>(rows * columns * (kSquare + 9)));
-  launch.args = integers({cut.c_in, cut.c_out, turned ? 1 : 0, turned ? piece.channel0 : 0, rows,
-                          turned ? 0 : piece.channel0, columns, shares.each});
+  const Shares shares = share(context, cut.depth, false);
+  Launch launch = transform(context, cut, Transform::weights, "winograd_weights", piece.channels, shares.count,
+                            4.0 * static_cast<double>(cut.depth * piece.channels * (kSquare + 9)));
+  launch.program.defines.emplace_back("TURNED", cut.part == ConvPart::input_grad ? 1 : 0);
+  launch.args = integers({cut.c_in, cut.c_out, cut.depth, piece.channel0, piece.channels, shares.each});
   launch.args.push_back(Arg::tensor(to));
   launch.args.push_back(Arg::tensor(context.inputs[static_cast<std::size_t>(plain_input(context.node, 1))]));
   return launch;
