@@ -249,7 +249,7 @@ TEST(PhonesSection, SaysThatItPredicts) {
   EXPECT_NE(first->find("not measurements"), std::string::npos);
   std::string words;
   std::size_t rows = 0;
-  for (const Block& block : section.blocks) {
+  for (const ReportBlock& block : section.blocks) {
     if (const auto* text = std::get_if<std::string>(&block)) words += *text;
     if (const auto* table = std::get_if<Table>(&block)) rows = table->rows.size();
     if (const auto* chart = std::get_if<Chart>(&block)) {

@@ -33,6 +33,7 @@ class TempFolder {
   TempFolder(const TempFolder&) = delete;
   TempFolder& operator=(const TempFolder&) = delete;
 
+  [[nodiscard]] std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] std::string string() const { return path_.string(); }
 
