@@ -125,27 +125,27 @@ void expect_near(const std::vector<RefTensor>& want, const std::vector<RefTensor
   }
 }
 
-// A set of parameters for the two families, as a kind of device has them. None: the seeds of the device at hand.
+// A set of parameters, as a kind of device has them. None: the seeds of the device at hand.
 struct Kernels {
   const char* name;
   std::vector<std::pair<const char*, opencl::Params>> params;  // by kernel
-  bool winograd_only = false;                                  // of the cases
+  bool winograd = false;                                       // tried with the cases for Winograd
+  bool others = true;                                          // tried with the other cases
 };
 
 std::vector<Kernels> all_kernels() {
   const opencl::Params patches{{"PANEL", 1}, {"LOCAL", 0}};
   // Winograd wherever it fits, with blocks of a few tiles and passes of a few channels.
-  const opencl::Params winograd{{"VEC", 4}, {"LX", 0}, {"KB", 256}, {"INTENSITY", 0}};
-  const opencl::Params scalar{{"VEC", 1}, {"LX", 16}, {"KB", 256}, {"INTENSITY", 0}};
-  std::vector<Kernels> list{
-      {"seeds", {}},
-      {"patches", {{"conv2d", patches}, {"conv2d_weight", patches}, {"winograd", winograd}}},
-      {"plain", {{"conv2d", {}}, {"conv2d_weight", {}}, {"gemm", {}}, {"winograd", {}}}},
-      {"plain products", {{"conv2d", {}}, {"conv2d_weight", {}}, {"gemm", {}}, {"winograd", scalar}}, true}};
+  const opencl::Params whole{{"VEC", 4}, {"LX", 0}, {"KB", 256}, {"INTENSITY", 0}};
+  const opencl::Params shared{{"VEC", 1}, {"LX", 16}, {"KB", 256}, {"INTENSITY", 0}};
+  std::vector<Kernels> list{{"seeds", {}},
+                            {"patches", {{"conv2d", patches}, {"conv2d_weight", patches}, {"winograd", whole}}, true},
+                            {"plain", {{"conv2d", {}}, {"conv2d_weight", {}}, {"gemm", {}}, {"winograd", {}}}},
+                            {"plain products", {{"gemm", {}}, {"winograd", shared}}, true, false}};
   for (const auto& [name, family] : {std::pair("adreno", opencl::Family::adreno), {"mali", opencl::Family::mali}}) {
     opencl::Device phone;
     phone.family = family;
-    Kernels kernels{name, {{"winograd", scalar}}};
+    Kernels kernels{name, {{"winograd", shared}}, family == opencl::Family::adreno};
     for (const char* kernel : {"conv2d", "conv2d_weight", "gemm"})
       kernels.params.emplace_back(kernel, opencl::find_seed(kernel, phone)->params);
     list.push_back(std::move(kernels));
@@ -163,7 +163,7 @@ void check(const std::string& device, bool fused) {
     const auto backend = opencl::make_seeded_backend(device, {});
     for (const auto& [kernel, params] : kernels.params) backend->tuning().set(kernel, "", params);
     for (const Case& c : kCases) {
-      if ((fused && !c.fused) || (kernels.winograd_only && !c.winograd)) continue;
+      if ((fused && !c.fused) || !(c.winograd ? kernels.winograd : kernels.others)) continue;
       for (std::size_t part = 0; part < kParts.size(); ++part) {
         const Graph graph = fused ? fused_graph(c, part) : plain_graph(c, part);
         const std::vector<RefTensor> inputs = random_inputs(graph);

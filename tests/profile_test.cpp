@@ -11,6 +11,7 @@
 #include "backends/opencl/timeline.h"
 #include "devices.h"
 #include "profile/memory_profile.h"
+#include "profile/model_profile.h"
 #include "profile/roofline.h"
 #include "run/random_batch.h"
 #include "run/session.h"
@@ -155,6 +156,23 @@ TEST_P(Profiles, MemoryOverTimeHasThePlansPeak) {
     EXPECT_GE(holder.last, memory.peak_step) << holder.name;
   }
   EXPECT_EQ(held, alive);
+}
+
+TEST(ProfileOfAModel, IsKeptWhereItIsStopped) {
+  bool stopped = false;
+  ProfileOptions options;
+  options.device = "cpu";
+  options.threads = 1;
+  options.batch = 2;
+  options.steps = 100;
+  options.on_step = [&](int done, int) { return !(stopped = done == 2); };
+  options.interrupt = [&] {
+    if (stopped) throw Error(Code::cancelled, "stopped");
+  };
+  Recorder recorder;
+  const ModelProfile profile = profile_model(nn::find_model("mlp"), options, recorder);
+  EXPECT_EQ(profile.profile.steps, 2);
+  EXPECT_FALSE(profile.ceilings.has_value()) << "measuring them takes seconds";
 }
 
 // --- OpenCL alone.

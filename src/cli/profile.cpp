@@ -82,6 +82,7 @@ void run(const ProfileFlags& flags) {
   }
   const Report report = to_report(profile);
   print(flags, report);
+  std::cout.flush();  // before what follows, which may go to /dev/stdout
   const bool talks = flags.output == "table";
   if (!flags.trace.empty()) {
     write_file(flags.trace, to_trace(recorder, profile.profile, report.title));

@@ -84,8 +84,9 @@ ModelProfile profile_model(const nn::Model& model, const ProfileOptions& options
                       .profile = profile_steps(recorder, profiled),
                       .memory = profile_memory(plan),
                       .ceilings = {}};
-  if (options.ceilings) {
-    tell(options, "measuring the device's ceilings");
+  // Who has stopped it wants to see what there is, and at once; and it must not be lost by another interrupt.
+  if (options.ceilings && result.profile.steps == steps) {
+    if (options.on_stage) options.on_stage("measuring the device's ceilings");
     result.ceilings = ceilings_of(result.device.id, options.threads);
   }
   return result;

@@ -131,7 +131,8 @@ void line(const vec *x, vec *y) {
 #endif
 
 // Columns, then rows: LOAD(i, j) gives element i, j of a square of IN x IN, column by column, STORE(i, j, value) takes
-// those of OUT x OUT, row by row. A square may stand on its side in both. Written out: Mesa's compiler leaves loops of this length rolled, and the square in memory.
+// those of OUT x OUT, row by row. A square may stand on its side in both. Written out: Mesa's compiler leaves loops of this
+// length rolled, and the square in memory.
 #define LINES_3(DO) DO(0) DO(1) DO(2)
 #define LINES_4(DO) LINES_3(DO) DO(3)
 #define LINES_6(DO) LINES_4(DO) DO(4) DO(5)

@@ -68,6 +68,7 @@ Cut geometry(const ConvSizes& s, ConvPart part) {
 }
 
 // Multiplications spared against bytes moved besides: transformed tiles, products and weights are written and read.
+// Three more launches count as what a phone could move meanwhile.
 bool pays(const Cut& cut, std::int64_t intensity) {
   const double pairs = static_cast<double>(cut.c_in) * static_cast<double>(cut.c_out);
   const std::int64_t images = cut.tiles / (cut.tiles_h * cut.tiles_w);
@@ -75,7 +76,8 @@ bool pays(const Cut& cut, std::int64_t intensity) {
   const auto tiles = static_cast<double>(cut.tiles);
   const double spared = 2.0 * pairs * (9.0 * pixels - kSquare * tiles);
   const double moved = 2.0 * sizeof(float) * kSquare * (tiles * static_cast<double>(cut.c_in + cut.c_out) + pairs);
-  return spared > moved * static_cast<double>(intensity);
+  constexpr double kLaunches = 3.0 * (1 << 20);
+  return spared > (moved + kLaunches) * static_cast<double>(intensity);
 }
 
 // `KB`: of a block's tiles, before and after the product, and of a pass's weights.
