@@ -55,7 +55,8 @@ StepCounts counts_on(Backend& backend, const nn::Model& model, std::int64_t batc
 
 double median(std::vector<double> values) {
   std::ranges::sort(values);
-  return values[values.size() / 2];
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2.0;
 }
 
 }  // namespace

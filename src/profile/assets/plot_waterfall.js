@@ -41,9 +41,10 @@
         lines.push({name: axisTitle({title: chart.y.title, unit: ''}) || 'Value', amount: withUnit(step.value, unit)});
       if (step.value !== null && step.before !== null) {
         const change = step.value - step.before;
+        const share = step.before === 0 ? '' : ` (${percent((100 * change) / step.before)})`;
         lines.push({
           name: 'Change',
-          amount: `${signed(change, withUnit(change, unit))} (${percent((100 * change) / step.before)})`,
+          amount: `${signed(change, withUnit(change, unit))}${share}`,
           colour: colour(change > 0 ? 'bad' : 'good'),
         });
         if (step.value > 0)
