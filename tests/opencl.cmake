@@ -29,6 +29,8 @@ list(APPEND environment
   "POCL_CACHE_DIR=${PROJECT_SOURCE_DIR}/build/pocl-cache"
   "STOKER_CACHE_DIR=${CMAKE_CURRENT_BINARY_DIR}/cache"
   "LSAN_OPTIONS=suppressions=${CMAKE_CURRENT_SOURCE_DIR}/opencl_leaks.txt:print_suppressions=0")
+# clang 14's LeakSanitizer guesses where a loaded library's thread-local memory lies, and may crash on a wrong guess.
+list(APPEND environment "ASAN_OPTIONS=intercept_tls_get_addr=0")
 # Thread sanitizer cannot see into the drivers' threads, and qemu would run a driver for Arm that is not installed: there
 # the library is not found, and what needs a device says that it skips.
 if(emulated OR STOKER_SANITIZE MATCHES "thread")
