@@ -21,6 +21,12 @@
 #endif
 #define AT(p) (*(global vec *)(p))
 #define AT_CONST(p) (*(global const vec *)(p))
+// From plane to plane: a running pointer spares most of the arithmetic.
+#define STORE_NEXT(value)                                                                                              \
+  {                                                                                                                    \
+    AT(out) = value;                                                                                                   \
+    out += plane;                                                                                                      \
+  }
 #define CHANNELS(c, count) for (int c = (int)get_global_id(0) * VEC; c < count; c += (int)get_global_size(0) * VEC)
 #define TILES(t, tiles, each)                                                                                          \
   for (int t = (int)get_global_id(1) * each; t < min(tiles, ((int)get_global_id(1) + 1) * each); ++t)
@@ -176,11 +182,7 @@ kernel void winograd_source(int H, int W, int C, int tiles_h, int tiles_w, int p
       const int from = tile.image * H * W * C + channel0 + c;
       global float *out = to + to_at + t * channels + c;
 #define LOAD(i, j) pixel(tile.h - pad_h + i, tile.w - pad_w + j, H, W, C, from, channel0 + c X_PASS)
-#define STORE(i, j, value)                                                                                             \
-  {                                                                                                                    \
-    AT(out) = value;                                                                                                   \
-    out += plane;                                                                                                      \
-  }
+#define STORE(i, j, value) STORE_NEXT(value)
       TRANSFORM
 #undef LOAD
 #undef STORE
@@ -217,11 +219,7 @@ kernel void winograd_weights(int Cin, int Cout, int rows, int column0, int colum
       global const float *in = from + from_at + r * Cout + column0 + c;
 #define LOAD(i, j) AT_CONST(in + (i * 3 + j) * tap)
 #endif
-#define STORE(i, j, value)                                                                                             \
-  {                                                                                                                    \
-    AT(out) = value;                                                                                                   \
-    out += plane;                                                                                                      \
-  }
+#define STORE(i, j, value) STORE_NEXT(value)
       TRANSFORM
 #undef LOAD
 #undef STORE
@@ -231,7 +229,7 @@ kernel void winograd_weights(int Cin, int Cout, int rows, int column0, int colum
 #endif
 
 #if PART == 2 || PART == 4
-// The 36 elements of a tile, from plane to plane: a running pointer spares phones most of the arithmetic.
+// The 36 elements of a tile, from plane to plane.
 vec next(global const float **in, int plane) {
   const vec value = AT_CONST(*in);
   *in += plane;
