@@ -90,8 +90,10 @@ Cut make_cut(const KernelContext& context, ConvPart part, const Params& params) 
   const std::int64_t passes = ceil_div(kSquare * cut.c_in * cut.c_out, floats);
   cut.pass_width = std::min(round_up(ceil_div(cut.width(), passes), 4 * kDivisor), cut.width());
   const std::int64_t blocks = ceil_div(cut.tiles * kSquare * (cut.source.channels + cut.pass_width), floats);
-  // An odd number, so that the 36 places that belong to a tile do not meet in one set of the cache.
-  cut.block_tiles = std::min(ceil_div(cut.tiles, blocks) | 1, cut.tiles);
+  // On CPUs an odd number, so that the 36 places that belong to a tile do not meet in one set of the cache. GPUs'
+  // products read four at a time, and the weight gradient's K is tiles.
+  const std::int64_t tiles_each = ceil_div(cut.tiles, blocks);
+  cut.block_tiles = std::min(context.device.is_cpu() ? tiles_each | 1 : round_up(tiles_each, 4), cut.tiles);
   return cut;
 }
 
